@@ -50,8 +50,8 @@ static Error weigh(Study &study, Study::Way &base, Study::Way &way, json::Object
   return Error::success();
 }
 
-Expected<bool> ablate(Study &study, const StudyCase &one, ArrayRef<StringRef> chosen, size_t firstPass,
-                      function_ref<void(json::Object)> send) {
+Expected<bool> ablate(Study &study, const StudyCase &one, ArrayRef<StringRef> chosen,
+                      size_t firstPass, function_ref<void(json::Object)> send) {
   if (Error error = study.select(one))
     return std::move(error);
   Expected<Study::Way> base = study.compile(std::make_shared<PassRuns>(), repeats);
@@ -61,7 +61,8 @@ Expected<bool> ablate(Study &study, const StudyCase &one, ArrayRef<StringRef> ch
   passes.insert(passes.end(), spares.begin(), spares.end());
   for (StringRef name : chosen)
     if (!is_contained(passes, name))
-      return make_error<LaunchError>(LaunchError::WrongCall, "the compilation of " + one.kernel->name.name +
+      return make_error<LaunchError>(LaunchError::WrongCall,
+                                     "the compilation of " + one.kernel->name.name +
                                          " has no pass '" + name.str() + "' that can be left out");
   if (!chosen.empty())
     passes.assign(chosen.begin(), chosen.end());

@@ -25,7 +25,8 @@ Expected<std::vector<std::string>> findNeeded(const Study &study) {
   for (const std::string &pass : whole->runs->passes()) {
     if (!StringRef(pass).starts_with("tgl-"))
       continue; // others ask because they can be left out
-    Expected<Study::Way> without = study.compile(std::make_shared<PassRuns>(std::vector<std::string>{pass}));
+    Expected<Study::Way> without =
+        study.compile(std::make_shared<PassRuns>(std::vector<std::string>{pass}));
     if (without)
       continue;
     if (!without.errorIsA<NeededError>())
@@ -36,8 +37,8 @@ Expected<std::vector<std::string>> findNeeded(const Study &study) {
   return needed;
 }
 
-Expected<Prefix> judge(const Study &study, const std::vector<std::string> &needed, uint64_t count, bool exact,
-                       std::vector<PassRuns::Run> &runs) {
+Expected<Prefix> judge(const Study &study, const std::vector<std::string> &needed, uint64_t count,
+                       bool exact, std::vector<PassRuns::Run> &runs) {
   Expected<Study::Way> way = study.compile(first(count, needed));
   if (!way) {
     if (!way.errorIsA<NeededError>())
@@ -63,7 +64,8 @@ Culprit bisect(uint64_t good, uint64_t bad, function_ref<Prefix::State(uint64_t)
     uint64_t middle = good + (bad - good) / 2, distance = 0;
     Prefix::State state = Prefix::None;
     uint64_t at = middle;
-    // Some have no code: what needs another pass without which it can be left out. The nearest that has some.
+    // Some have no code: what needs another pass without which it can be left out. The nearest that
+    // has some.
     for (; state == Prefix::None; ++distance) {
       bool isInside = false;
       for (uint64_t candidate : {middle + distance, middle - distance}) {
@@ -81,7 +83,8 @@ Culprit bisect(uint64_t good, uint64_t bad, function_ref<Prefix::State(uint64_t)
   return {good, bad};
 }
 
-Error timeSteps(const Study &study, const std::vector<std::string> &needed, uint64_t from, uint64_t to,
+Error timeSteps(const Study &study, const std::vector<std::string> &needed, uint64_t from,
+                uint64_t to,
                 function_ref<void(uint64_t, const PassRuns::Run &, double, double)> step) {
   std::optional<Study::Way> before;
   for (uint64_t count = from ? from - 1 : 0; count <= to; ++count) {

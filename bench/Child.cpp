@@ -106,7 +106,8 @@ ChildEnd runInChild(function_ref<int(function_ref<void(StringRef)> send)> work,
     if (errno != EINTR)
       return failed("waitpid");
   if (killed)
-    return {ChildEnd::TimedOut, 0, ("did not end within " + Twine(static_cast<int>(seconds)) + " s").str()};
+    return {ChildEnd::TimedOut, 0,
+            ("did not end within " + Twine(static_cast<int>(seconds)) + " s").str()};
   return endOf(status);
 }
 

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel under test may hang or reach where it must not: it runs in a child, and only the child dies.
+// A kernel under test may hang or reach where it must not: it runs in a child, and only the child
+// dies.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_CHILD_H

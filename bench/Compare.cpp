@@ -53,10 +53,11 @@ std::vector<double> rounded(ArrayRef<double> values, const Tensor &like) {
   return stored.doubles();
 }
 
-/// Distance between neighbours of `value` in the type (at least that of its smallest normal numbers).
+/// Distance between neighbours of `value` in the type (at least that of its smallest normal
+/// numbers).
 double spacing(double value, DType type) {
-  int least = type == DType::F64     ? -1022
-              : type == DType::F16   ? -14
+  int least = type == DType::F64      ? -1022
+              : type == DType::F16    ? -14
               : type == DType::F8E4M3 ? -6
               : type == DType::F8E5M2 ? -14
                                       : -126;
@@ -119,7 +120,8 @@ Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &e
   if (!isFloat(kernel.dtype())) {
     if (isFloat(libtorch.dtype()))
       return fail(("the kernel's result is " + toString(kernel.dtype()) + ", the reference's " +
-                   toString(libtorch.dtype())).str());
+                   toString(libtorch.dtype()))
+                      .str());
     std::vector<int64_t> a = kernel.integers(), t = libtorch.integers();
     for (size_t i = 0; i < a.size(); ++i)
       if (a[i] != t[i] && double(a[i]) != truth[i])
@@ -131,8 +133,8 @@ Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &e
   std::vector<double> nearest = rounded(truth, kernel);
   for (size_t i = 0; i < ours.size(); ++i)
     if (!sameKind(ours[i], nearest[i]) && !sameKind(ours[i], torchs[i]))
-      return fail(describe("not finite where it should be, or finite where it should not", i, kernel,
-                           ours[i], torchs[i], truth[i]));
+      return fail(describe("not finite where it should be, or finite where it should not", i,
+                           kernel, ours[i], torchs[i], truth[i]));
   result.kernel = measure(ours, truth, nearest, kernel.dtype());
   result.libtorch = measure(torchs, truth, nearest, kernel.dtype());
   if (bitExact) {
@@ -144,19 +146,21 @@ Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &e
   }
 
   double roundoff = roundings * unitRoundoff(kernel.dtype());
-  double step = unitRoundoff(kernel.dtype() == DType::F64 ? DType::F64 : DType::F32) *
-                std::sqrt(1.0 + depth);
+  double step =
+      unitRoundoff(kernel.dtype() == DType::F64 ? DType::F64 : DType::F32) * std::sqrt(1.0 + depth);
   result.normBound = std::max(2 * result.libtorch.norm, roundoff + 2 * step);
   result.worstBound = std::max(2 * result.libtorch.worst, roundoff + 16 * step);
   if (result.kernel.worst > result.worstBound) {
     int64_t i = result.kernel.worstAt;
     return fail(describe("the worst element", i, kernel, ours[i], torchs[i], truth[i]) +
                 formatv(" (error {0:e2}, allowed {1:e2}, libtorch's worst {2:e2})",
-                        result.kernel.worst, result.worstBound, result.libtorch.worst).str());
+                        result.kernel.worst, result.worstBound, result.libtorch.worst)
+                    .str());
   }
   if (result.kernel.norm > result.normBound)
     return fail(formatv("the error's norm is {0:e2}, allowed {1:e2}, libtorch's {2:e2}",
-                        result.kernel.norm, result.normBound, result.libtorch.norm).str());
+                        result.kernel.norm, result.normBound, result.libtorch.norm)
+                    .str());
   result.passed = true;
   return result;
 }

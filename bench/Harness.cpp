@@ -9,8 +9,8 @@
 
 #include "bench/Compare.h"
 #include "bench/Replay.h"
-#include "bench/Runner.h"
 #include "bench/Roofline.h"
+#include "bench/Runner.h"
 #include "codegen/ptx/Assemble.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -26,9 +26,9 @@ namespace {
 
 json::Object toJson(const Timing &timing) {
   return json::Object{{"median", timing.median},
-          {"lower", timing.lower},
-          {"upper", timing.upper},
-          {"calls", timing.calls}};
+                      {"lower", timing.lower},
+                      {"upper", timing.upper},
+                      {"calls", timing.calls}};
 }
 
 json::Object toJson(const ErrorMeasure &measure) {
@@ -73,7 +73,8 @@ public:
       }
     }
     if (index == 0)
-      fail(2, "'" + refPath + "' has no case; write one (# check: M=4, N=8), or give sizes with -d");
+      fail(2,
+           "'" + refPath + "' has no case; write one (# check: M=4, N=8), or give sizes with -d");
     return true;
   }
 
@@ -105,8 +106,9 @@ private:
     } else {
       auto buffer = MemoryBuffer::getFile(refPath);
       if (!buffer)
-        return fail(2, "cannot read the reference '" + refPath +
-                           "': " + buffer.getError().message()), false;
+        return fail(2,
+                    "cannot read the reference '" + refPath + "': " + buffer.getError().message()),
+               false;
       std::optional<RefFile> parsed = parseRefFile((*buffer)->getBuffer(), error);
       if (!parsed)
         return fail(2, "'" + refPath + "': " + error), false;
@@ -122,10 +124,12 @@ private:
       const ast::Kernel *entry = module.entry(options.kernel);
       if (!entry)
         return fail(2, "'" + path + "' has no kernel" +
-                           (options.kernel.empty() ? "" : " '" + options.kernel + "'")), false;
+                           (options.kernel.empty() ? "" : " '" + options.kernel + "'")),
+               false;
       const RefFunction *function = ref.find(entry->name.name);
       if (!function)
-        return fail(2, "'" + refPath + "' has no function '" + entry->name.name + "' or 'ref'"), false;
+        return fail(2, "'" + refPath + "' has no function '" + entry->name.name + "' or 'ref'"),
+               false;
       kernels.push_back({entry, function});
     }
     for (const Tested &kernel : kernels) {
@@ -144,8 +148,7 @@ private:
     bool hasSizes = any_of(options.settings, [&](const auto &setting) {
       return none_of(kernels, [&](const Tested &kernel) {
         Signature signature(*kernel.ast);
-        return signature.find(setting.first) ||
-               is_contained(signature.genericTypes, setting.first);
+        return signature.find(setting.first) || is_contained(signature.genericTypes, setting.first);
       });
     });
     std::vector<Case> cases;
@@ -284,11 +287,12 @@ private:
     SmallVector<StringRef> lines;
     why.split(lines, '\n');
     StringRef line = *find_if(lines, [](StringRef line) { return line.contains("memory"); });
-    return make_error<LaunchError>(
-        LaunchError::OutOfMemory,
-        ("there is no memory for the reference" + what + ": take smaller sizes, or a reference that computes its " +
-         "result in parts where elements have 8 bytes (" + line.trim() + ")")
-            .str());
+    return make_error<LaunchError>(LaunchError::OutOfMemory,
+                                   ("there is no memory for the reference" + what +
+                                    ": take smaller sizes, or a reference that computes its " +
+                                    "result in parts where elements have 8 bytes (" + line.trim() +
+                                    ")")
+                                       .str());
   }
 
   /// One launch against the reference; an error says what is wrong. The results go to `verified`.
@@ -322,8 +326,8 @@ private:
     const CompiledKernel &kernel = launch.kernel();
     Error failure = Error::success();
     for (auto [i, argument] : enumerate(launch.resultArguments())) {
-      Comparison comparison = compare((*results)[i], (*eager)[i], (*truth)[i],
-                                      launch.depth(), exact, launch.roundings());
+      Comparison comparison = compare((*results)[i], (*eager)[i], (*truth)[i], launch.depth(),
+                                      exact, launch.roundings());
       const std::string &name = kernel.arguments[argument].name;
       outputs.push_back(json::Object{{"name", name},
                                      {"dtype", toString((*results)[i].dtype())},
@@ -346,7 +350,8 @@ private:
     unsigned threads = options.threads ? options.threads : sets.front()->threads();
     api->setThreads(threads);
     if (options.graphCalls) {
-      Expected<TimedPair> replays = timeReplays(sets, reference, options.graphCalls, options.limits);
+      Expected<TimedPair> replays =
+          timeReplays(sets, reference, options.graphCalls, options.limits);
       if (!replays)
         return replays.takeError();
       if (Error error = checkReplay(sets, verified, exact))
@@ -354,9 +359,11 @@ private:
       return tell(sets, *replays, threads, about);
     }
     Error failure = Error::success();
-    // On the CPU a timed call follows one of the same kind on other data, as in a program that does one thing
-    // after the other: its own side's workers are awake then, and the other side's sleep.
-    auto setBefore = [&](unsigned turn) -> Launch & { return *sets[(turn + sets.size() - 1) % sets.size()]; };
+    // On the CPU a timed call follows one of the same kind on other data, as in a program that does
+    // one thing after the other: its own side's workers are awake then, and the other side's sleep.
+    auto setBefore = [&](unsigned turn) -> Launch & {
+      return *sets[(turn + sets.size() - 1) % sets.size()];
+    };
     auto kernelCall = [&](unsigned turn) -> std::optional<double> {
       Launch &before = setBefore(turn), &launch = *sets[turn % sets.size()];
       failure = joinErrors(std::move(failure), joinErrors(before.prepare(), launch.prepare()));
@@ -405,14 +412,12 @@ private:
     };
     DeviceFlush deviceFlush(sets.front()->cudaDevice());
     OtherWork others;
-    std::optional<TimedPair> pair = timeInTurns(
-        kernelCall, torchCall, options.limits,
-        [&] {
-          if (!sets.front()->cudaDevice())
-            flush.run();
-          else if (Error error = deviceFlush.run())
-            failure = joinErrors(std::move(failure), std::move(error));
-        });
+    std::optional<TimedPair> pair = timeInTurns(kernelCall, torchCall, options.limits, [&] {
+      if (!sets.front()->cudaDevice())
+        flush.run();
+      else if (Error error = deviceFlush.run())
+        failure = joinErrors(std::move(failure), std::move(error));
+    });
     if (failure)
       return failure;
     consumeError(std::move(failure));
@@ -421,18 +426,22 @@ private:
     return tell(sets, *pair, threads, about);
   }
 
-  /// Whether outputs are what they were, after calls in a graph. Inouts have been changed many times.
-  Error checkReplay(ArrayRef<std::unique_ptr<Launch>> sets, ArrayRef<std::vector<Tensor>> verified, bool exact) {
+  /// Whether outputs are what they were, after calls in a graph. Inouts have been changed many
+  /// times.
+  Error checkReplay(ArrayRef<std::unique_ptr<Launch>> sets, ArrayRef<std::vector<Tensor>> verified,
+                    bool exact) {
     for (const auto &[launch, before] : zip(sets, verified)) {
-      if (any_of(launch->kernel().arguments,
-                 [](const KernelArgument &argument) { return argument.role == KernelArgument::Inout; }))
+      if (any_of(launch->kernel().arguments, [](const KernelArgument &argument) {
+            return argument.role == KernelArgument::Inout;
+          }))
         return Error::success();
       Expected<std::vector<Tensor>> results = launch->results();
       if (!results)
         return results.takeError();
       for (const auto &[now, then] : zip(*results, before))
         if (std::memcmp(now.data(), then.data(), now.bytes()))
-          if (Comparison found = compare(now, then, then, launch->depth(), exact, /*roundings=*/2); !found.passed)
+          if (Comparison found = compare(now, then, then, launch->depth(), exact, /*roundings=*/2);
+              !found.passed)
             return wrong("after calls in a graph: " + found.reason);
     }
     return Error::success();

@@ -97,8 +97,8 @@ private:
     // The exponent's sign: 1e-5.
     if (!name.empty() && isDigit(name[0]) && name.ends_with_insensitive("e") &&
         rest.size() > name.size() && StringRef("+-").contains(rest[name.size()]))
-      name = rest.take_front(
-          name.size() + 1 + rest.drop_front(name.size() + 1).take_while(isDigit).size());
+      name = rest.take_front(name.size() + 1 +
+                             rest.drop_front(name.size() + 1).take_while(isDigit).size());
     rest = rest.drop_front(name.size());
     double number;
     if (!name.empty() && (isDigit(name[0]) || name[0] == '.')) {
@@ -124,9 +124,9 @@ struct Distribution {
   unsigned arguments;
 };
 constexpr Distribution distributions[] = {
-    {InputSpec::Normal, "normal", 2}, {InputSpec::Uniform, "uniform", 2},
+    {InputSpec::Normal, "normal", 2},     {InputSpec::Uniform, "uniform", 2},
     {InputSpec::Integers, "integers", 2}, {InputSpec::Coin, "coin", 1},
-    {InputSpec::Sign, "sign", 0},     {InputSpec::Constant, "constant", 1}};
+    {InputSpec::Sign, "sign", 0},         {InputSpec::Constant, "constant", 1}};
 
 /// Cuts at the commas that stand outside parentheses.
 SmallVector<StringRef> splitList(StringRef text) {
@@ -152,8 +152,9 @@ bool parseInput(StringRef text, InputSpec &spec, std::string &error) {
   const Distribution *found =
       find_if(distributions, [&](const Distribution &d) { return function.trim() == d.name; });
   if (spec.name.empty() || found == std::end(distributions) || !arguments.consume_back(")")) {
-    error = "expected `name = distribution(...)`, the distribution being normal, uniform, integers, "
-            "coin, sign or constant";
+    error =
+        "expected `name = distribution(...)`, the distribution being normal, uniform, integers, "
+        "coin, sign or constant";
     return false;
   }
   spec.kind = found->kind;
@@ -182,8 +183,9 @@ double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 std::string Case::text() const {
   std::string text;
   raw_string_ostream stream(text);
-  interleave(values, stream, [&](const auto &value) { stream << value.first << '=' << value.second; },
-             ", ");
+  interleave(
+      values, stream, [&](const auto &value) { stream << value.first << '=' << value.second; },
+      ", ");
   return text;
 }
 
@@ -298,7 +300,8 @@ bool fill(Tensor &tensor, StringRef name, const InputSpec *spec, uint64_t seed,
   }
   if (kind == InputSpec::Integers && !(a < b) && tensor.elements()) {
     error = ("integers(" + Twine(int64_t(a)) + ", " + Twine(int64_t(b)) + ") for '" + name +
-             "' are none").str();
+             "' are none")
+                .str();
     return false;
   }
 

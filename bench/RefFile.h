@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reference is a TorchScript function in a `.ref.py` file beside the kernel. Its parameters carry the
-// names of what they stand for: the kernel's tensors and scalars, its constants, its sizes. Comments
-// above it say on what to compare:
+// A reference is a TorchScript function in a `.ref.py` file beside the kernel. Its parameters carry
+// the names of what they stand for: the kernel's tensors and scalars, its constants, its sizes.
+// Comments above it say on what to compare:
 //
 //   # check: M=1, N=1                     a case for correctness
 //   # check: M=7, N=129, T=f16, eps=1e-3  sizes, generic types, constants, scalars; `...`=(2, 3)
@@ -19,8 +19,9 @@
 //   def softmax(x):
 //       return torch.softmax(x, 1)
 //
-// The distributions: normal(mean, deviation), uniform(low, high), integers(low, high) (low <= v < high),
-// coin(probability), sign(), and constant(value). Their arguments are expressions of sizes and numbers.
+// The distributions: normal(mean, deviation), uniform(low, high), integers(low, high) (low <= v <
+// high), coin(probability), sign(), and constant(value). Their arguments are expressions of sizes
+// and numbers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_REFFILE_H

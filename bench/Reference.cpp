@@ -182,8 +182,8 @@ std::optional<std::vector<Tensor>> Reference::run(const RefValues &values, bool 
   for (int32_t i = 0, count = api.outputCount(call); i < count; ++i) {
     TegulaTorchTensor described;
     api.output(call, i, &described);
-    std::optional<Tensor> tensor = Tensor::make(fromTorch(described.dtype),
-                                                ArrayRef(described.sizes, described.rank));
+    std::optional<Tensor> tensor =
+        Tensor::make(fromTorch(described.dtype), ArrayRef(described.sizes, described.rank));
     if (!tensor || api.readOutput(call, i, tensor->data(), tensor->bytes(), &message)) {
       error = tensor ? takeError(api, message) : "there is no memory for the reference's output";
       api.freeCall(call);
@@ -218,8 +218,8 @@ std::unique_ptr<Reference::Graph> Reference::capture(ArrayRef<RefValues> sets, u
     if (!bind(set, bound, error))
       return nullptr;
   char *message = nullptr;
-  TegulaTorchGraph *graph =
-      api.capture(program, function.c_str(), bound.data(), names.size(), sets.size(), calls, &message);
+  TegulaTorchGraph *graph = api.capture(program, function.c_str(), bound.data(), names.size(),
+                                        sets.size(), calls, &message);
   if (!graph) {
     error = takeError(api, message);
     return nullptr;

@@ -38,8 +38,8 @@ using RefValues = std::map<std::string, RefValue>;
 /// libtegula_torch, opened once per process and never closed (libtorch cannot be unloaded).
 class TorchLibrary {
 public:
-  /// Looks at `$TEGULA_TORCH`, then beside the program and in ../lib. Null where it is not there or does
-  /// not load; `error` then says where it was looked for, or what was missing.
+  /// Looks at `$TEGULA_TORCH`, then beside the program and in ../lib. Null where it is not there or
+  /// does not load; `error` then says where it was looked for, or what was missing.
   static const TegulaTorchApi *get(std::string &error);
 };
 
@@ -77,7 +77,8 @@ public:
     const TegulaTorchApi &api;
     TegulaTorchGraph *graph;
   };
-  std::unique_ptr<Graph> capture(llvm::ArrayRef<RefValues> sets, unsigned calls, std::string &error) const;
+  std::unique_ptr<Graph> capture(llvm::ArrayRef<RefValues> sets, unsigned calls,
+                                 std::string &error) const;
 
 private:
   Reference(const TegulaTorchApi &api) : api(api) {}

@@ -14,7 +14,8 @@ using namespace llvm;
 
 namespace tegula::bench {
 
-/// A block has a multiprocessor's shared memory to itself. It fills it and waits for up to 2^15 clocks, about 18 us.
+/// A block has a multiprocessor's shared memory to itself. It fills it and waits for up to 2^15
+/// clocks, about 18 us.
 static constexpr char fillText[] = R"(
 .version 7.0
 .target sm_80
@@ -75,7 +76,8 @@ public:
       return std::move(error);
     constexpr unsigned nonBlocking = 1; // CU_STREAM_NON_BLOCKING
     for (void **stream : {&made->own, &made->other})
-      if (Error error = checkCuda(CudaDriver::get().streamCreate(stream, nonBlocking), "cuStreamCreate"))
+      if (Error error =
+              checkCuda(CudaDriver::get().streamCreate(stream, nonBlocking), "cuStreamCreate"))
         return std::move(error);
     return std::move(made);
   }
@@ -90,8 +92,9 @@ public:
   Error queue(uint32_t turn) {
     turn *= 0x9E3779B9;
     void *arguments[] = {&bytes, &turn};
-    return checkCuda(CudaDriver::get().launchKernel(function, device.info().multiprocessors, 1, 1, fillThreads, 1, 1,
-                                                    bytes, own, arguments, nullptr),
+    return checkCuda(CudaDriver::get().launchKernel(function, device.info().multiprocessors, 1, 1,
+                                                    fillThreads, 1, 1, bytes, own, arguments,
+                                                    nullptr),
                      "cuLaunchKernel");
   }
   void *streamBeside() const { return other; }
@@ -103,7 +106,8 @@ public:
 
 private:
   explicit SharedMemoryFill(CudaDevice &device)
-      : device(device), bytes(device::sharedBytes(10 * device.info().major + device.info().minor)) {}
+      : device(device), bytes(device::sharedBytes(10 * device.info().major + device.info().minor)) {
+  }
   CudaDevice &device;
   std::shared_ptr<CudaModule> module;
   void *function = nullptr, *own = nullptr, *other = nullptr;
@@ -119,7 +123,8 @@ std::optional<size_t> findOther(ArrayRef<Tensor> first, ArrayRef<Tensor> second)
 }
 
 Expected<std::optional<OtherBits>> findOtherBits(Launch &launch, ArrayRef<unsigned> arguments,
-                                                 ArrayRef<Tensor> expected, unsigned runs, LaunchWatch *watch) {
+                                                 ArrayRef<Tensor> expected, unsigned runs,
+                                                 LaunchWatch *watch) {
   std::unique_ptr<SharedMemoryFill> fill;
   if (CudaDevice *device = launch.cudaDevice()) {
     Expected<std::unique_ptr<SharedMemoryFill>> made = SharedMemoryFill::make(*device);

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs a launch many times, each time as another machine might: on a device all shared memory has been filled with NaNs
-// and blocks begin at other times, and in another order, since multiprocessors become free one by one; in the emulator
-// threads and blocks take turns in another order.
+// Runs a launch many times, each time as another machine might: on a device all shared memory has
+// been filled with NaNs and blocks begin at other times, and in another order, since
+// multiprocessors become free one by one; in the emulator threads and blocks take turns in another
+// order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_REPEAT_H
@@ -27,10 +28,12 @@ struct OtherBits {
   size_t result;
 };
 
-/// Runs `launch` `runs` times, and holds `arguments` of each run against `expected`. `watch` is told of each run.
-llvm::Expected<std::optional<OtherBits>> findOtherBits(Launch &launch, llvm::ArrayRef<unsigned> arguments,
-                                                       llvm::ArrayRef<Tensor> expected, unsigned runs,
-                                                       LaunchWatch *watch);
+/// Runs `launch` `runs` times, and holds `arguments` of each run against `expected`. `watch` is
+/// told of each run.
+llvm::Expected<std::optional<OtherBits>> findOtherBits(Launch &launch,
+                                                       llvm::ArrayRef<unsigned> arguments,
+                                                       llvm::ArrayRef<Tensor> expected,
+                                                       unsigned runs, LaunchWatch *watch);
 
 } // namespace tegula::bench
 

@@ -13,18 +13,19 @@ using namespace llvm;
 
 namespace tegula::bench {
 
-Expected<TimedPair> timeReplays(ArrayRef<std::unique_ptr<Launch>> sets, const Reference &reference, unsigned calls,
-                                const TimingLimits &limits) {
+Expected<TimedPair> timeReplays(ArrayRef<std::unique_ptr<Launch>> sets, const Reference &reference,
+                                unsigned calls, const TimingLimits &limits) {
   for (const std::unique_ptr<Launch> &launch : sets)
     if (Error error = launch->prepare())
       return std::move(error);
   CudaDevice &device = *sets.front()->cudaDevice();
-  Expected<std::unique_ptr<CudaGraph>> ours = CudaGraph::capture(device, [&](void *stream) -> Error {
-    for (unsigned call = 0; call < calls; ++call)
-      if (Error error = sets[call % sets.size()]->queue(stream))
-        return error;
-    return Error::success();
-  });
+  Expected<std::unique_ptr<CudaGraph>> ours =
+      CudaGraph::capture(device, [&](void *stream) -> Error {
+        for (unsigned call = 0; call < calls; ++call)
+          if (Error error = sets[call % sets.size()]->queue(stream))
+            return error;
+        return Error::success();
+      });
   if (!ours)
     return ours.takeError();
   std::vector<RefValues> values;
@@ -33,7 +34,8 @@ Expected<TimedPair> timeReplays(ArrayRef<std::unique_ptr<Launch>> sets, const Re
   std::string why;
   std::unique_ptr<Reference::Graph> theirs = reference.capture(values, calls, why);
   if (!theirs)
-    return make_error<LaunchError>(LaunchError::WrongResult, "the reference cannot be captured: " + why);
+    return make_error<LaunchError>(LaunchError::WrongResult,
+                                   "the reference cannot be captured: " + why);
   Error failure = Error::success();
   std::optional<TimedPair> pair = timeInTurns(
       [&](unsigned) -> std::optional<double> {
@@ -47,8 +49,9 @@ Expected<TimedPair> timeReplays(ArrayRef<std::unique_ptr<Launch>> sets, const Re
         std::optional<double> seconds = theirs->replay(why);
         if (seconds)
           return *seconds / calls;
-        failure = joinErrors(std::move(failure), make_error<LaunchError>(LaunchError::WrongResult,
-                                                                         "the reference fails: " + why));
+        failure =
+            joinErrors(std::move(failure), make_error<LaunchError>(LaunchError::WrongResult,
+                                                                   "the reference fails: " + why));
         return std::nullopt;
       },
       limits, [] {});

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel of some microseconds takes less than what queues it. Programs that run many of them capture them in a CUDA
-// graph and replay that, so this is how small problems are compared: calls on the sets of inputs one after the other,
-// as many in libtorch's graph as in ours, each graph launched as one, in turns.
+// A kernel of some microseconds takes less than what queues it. Programs that run many of them
+// capture them in a CUDA graph and replay that, so this is how small problems are compared: calls
+// on the sets of inputs one after the other, as many in libtorch's graph as in ours, each graph
+// launched as one, in turns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_REPLAY_H
@@ -20,9 +21,11 @@
 
 namespace tegula::bench {
 
-/// Times of a call. The launches are on a device; afterwards outputs are those of a replay, inouts of many calls.
-llvm::Expected<TimedPair> timeReplays(llvm::ArrayRef<std::unique_ptr<Launch>> sets, const Reference &reference,
-                                      unsigned calls, const TimingLimits &limits);
+/// Times of a call. The launches are on a device; afterwards outputs are those of a replay, inouts
+/// of many calls.
+llvm::Expected<TimedPair> timeReplays(llvm::ArrayRef<std::unique_ptr<Launch>> sets,
+                                      const Reference &reference, unsigned calls,
+                                      const TimingLimits &limits);
 
 } // namespace tegula::bench
 

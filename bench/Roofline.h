@@ -12,8 +12,8 @@
 
 namespace tegula::bench {
 
-/// Rates of the host with so many threads, measured where they are asked for: a shared machine has others
-/// at another time.
+/// Rates of the host with so many threads, measured where they are asked for: a shared machine has
+/// others at another time.
 struct Roofline {
   double bytesPerSecond = 0;      ///< read from memory
   double operationsPerSecond = 0; ///< of f32, a fused multiply-add being two

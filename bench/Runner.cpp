@@ -122,10 +122,12 @@ Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &i
         dims[*size.boundBy] = *value;
       else
         for (const IndexVar &var : shown.variables()) {
-          const Signature::Parameter *parameter = signature.find(compiled->arguments[argument].name);
-          bool isRun = shown == IndexExpr::symbol(size.name) && parameter && parameter->ellipsisAt >= 0 &&
-                       dim >= unsigned(parameter->ellipsisAt) &&
-                       dim < parameter->ellipsisAt + compiled->arguments[argument].dims.size() + 1 - parameter->dims;
+          const Signature::Parameter *parameter =
+              signature.find(compiled->arguments[argument].name);
+          bool isRun = shown == IndexExpr::symbol(size.name) && parameter &&
+                       parameter->ellipsisAt >= 0 && dim >= unsigned(parameter->ellipsisAt) &&
+                       dim < parameter->ellipsisAt + compiled->arguments[argument].dims.size() + 1 -
+                                 parameter->dims;
           std::string name = isRun ? "..." : var.name().str();
           if (!valueOfSize(var) && !is_contained(lacking, name))
             lacking.push_back(name);
@@ -139,8 +141,8 @@ Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &i
                                               join(lacking, "=... -d ") + "=...");
   for (const auto &[name, value] : instance.sizes)
     if (none_of(compiled->checks->sizes(), [&](const SizeSpec &size) { return size.name == name; }))
-      return refuse(LaunchError::WrongCall, "the kernel has no size, constant, type or scalar '" +
-                                                name + "'");
+      return refuse(LaunchError::WrongCall,
+                    "the kernel has no size, constant, type or scalar '" + name + "'");
   SizeValues values;
   std::optional<GuardFailure> failure = compiled->checks->run(
       [&](unsigned argument, unsigned dim) { return dims.at({argument, dim}); }, values);
@@ -161,14 +163,16 @@ std::optional<int64_t> Runner::sizeNamed(StringRef name, ArrayRef<int64_t> sizes
 }
 
 /// A scalar of a launch from what was written; what its type does not hold is refused.
-static Error readScalar(const KernelArgument &expected, const ScalarSetting &value, LaunchArgument &argument) {
+static Error readScalar(const KernelArgument &expected, const ScalarSetting &value,
+                        LaunchArgument &argument) {
   if (isFloat(expected.declared)) {
     argument.number = std::visit([](auto held) { return static_cast<double>(held); }, value);
   } else if (const auto *real = std::get_if<double>(&value)) {
     double beyond = expected.declared == DType::U64 ? 0x1p64 : 0x1p63;
     bool isRounded = std::fabs(*real) < beyond && *real == std::trunc(*real);
-    return wrongScalar(expected, shortestText(*real) +
-                                     (isRounded ? ", which was computed in f64: write its digits" : ""));
+    return wrongScalar(expected,
+                       shortestText(*real) +
+                           (isRounded ? ", which was computed in f64: write its digits" : ""));
   } else if (const auto *large = std::get_if<uint64_t>(&value)) {
     if (expected.declared != DType::U64)
       return wrongScalar(expected, Twine(*large));
@@ -229,8 +233,8 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
     if (expected.role == KernelArgument::Scalar) {
       auto given = inputs.scalars.find(expected.name);
       if (given == inputs.scalars.end())
-        return refuse(LaunchError::WrongCall,
-                      "the scalar '" + expected.name + "' is not given: -p " + expected.name + "=...");
+        return refuse(LaunchError::WrongCall, "the scalar '" + expected.name +
+                                                  "' is not given: -p " + expected.name + "=...");
       if (Error error = readScalar(expected, given->second, argument))
         return std::move(error);
       if (isFloat(expected.declared))
@@ -248,8 +252,8 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
     } else {
       tensor = Tensor::make(expected.dtype, shape);
       if (!tensor)
-        return refuse(LaunchError::OutOfMemory,
-                      "there is no memory for '" + expected.name + "' of shape " + shapeText(shape));
+        return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name +
+                                                    "' of shape " + shapeText(shape));
       if (expected.role != KernelArgument::Out) {
         const InputSpec *spec = nullptr;
         if (inputs.specs)
@@ -293,8 +297,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
         if (!address)
           return address.takeError();
         launch->unpackedAddresses[index] = *address;
-        if (Error error =
-                runner.cudaDevice()->copyToDevice(*address, bytes.data(), bytes.bytes()))
+        if (Error error = runner.cudaDevice()->copyToDevice(*address, bytes.data(), bytes.bytes()))
           return std::move(error);
       }
     }
@@ -308,7 +311,8 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
 
 Launch::~Launch() {
   if (runner.isDevice())
-    for (DeviceAddress address : llvm::concat<DeviceAddress>(addresses, unpackedAddresses, MutableArrayRef(workspace)))
+    for (DeviceAddress address :
+         llvm::concat<DeviceAddress>(addresses, unpackedAddresses, MutableArrayRef(workspace)))
       if (address)
         runner.cudaDevice()->free(address);
 }
@@ -417,7 +421,8 @@ RefValues Launch::refValues() const {
       std::visit(
           [&](auto value) {
             if constexpr (std::is_same_v<decltype(value), uint64_t>)
-              values.insert_or_assign(expected.name, static_cast<int64_t>(value)); // its bits, as libtorch keeps them
+              values.insert_or_assign(
+                  expected.name, static_cast<int64_t>(value)); // its bits, as libtorch keeps them
             else
               values.insert_or_assign(expected.name, value);
           },

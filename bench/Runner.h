@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `tegula run` and `tegula bench` share: one kernel on one target, sizes and arguments by name, and
-// launches whose tensors are made, poisoned and read back here, in host memory or a device's.
+// What `tegula run` and `tegula bench` share: one kernel on one target, sizes and arguments by
+// name, and launches whose tensors are made, poisoned and read back here, in host memory or a
+// device's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_RUNNER_H
@@ -25,10 +26,9 @@ namespace tegula::bench {
 
 class Runner {
 public:
-  /// For a device target, launches are on the first device, each set of sizes with code of its own; for
-  /// `emulate` too, but they are run by the emulator on memory of the host.
-  /// `module` must outlive the runner. Null without an error where the program is wrong, as `diagnostics`
-  /// says.
+  /// For a device target, launches are on the first device, each set of sizes with code of its own;
+  /// for `emulate` too, but they are run by the emulator on memory of the host. `module` must
+  /// outlive the runner. Null without an error where the program is wrong, as `diagnostics` says.
   static llvm::Expected<std::unique_ptr<Runner>> make(const Module &module, CompileOptions options,
                                                       Diagnostics &diagnostics);
 
@@ -43,8 +43,8 @@ public:
   ThreadPool &pool() const { return *threads; }
   void setThreads(unsigned count) { threads = std::make_unique<ThreadPool>(count); }
 
-  /// All sizes, from those that an instance gives by name; guards are checked. Sizes that are bound by a
-  /// tensor and not given are errors that name them.
+  /// All sizes, from those that an instance gives by name; guards are checked. Sizes that are bound
+  /// by a tensor and not given are errors that name them.
   llvm::Expected<SizeValues> sizes(const Signature &signature, const Instance &instance) const;
   /// The value of a size by name.
   std::optional<int64_t> sizeNamed(llvm::StringRef name, llvm::ArrayRef<int64_t> sizes) const;
@@ -56,7 +56,8 @@ private:
     std::unique_ptr<DeviceKernel> loaded; // null: for the emulator
   };
 
-  Runner(const Module &module, CompileOptions options) : module(module), options(std::move(options)) {}
+  Runner(const Module &module, CompileOptions options)
+      : module(module), options(std::move(options)) {}
   llvm::Expected<Specialized *> specialize(llvm::ArrayRef<int64_t> sizes);
 
   const Module &module;
@@ -82,24 +83,26 @@ public:
                                                       Inputs inputs);
   ~Launch();
 
-  /// Sets inouts back to what they were and fills outputs, and the workspace of queue(), with NaNs (integers: -1).
+  /// Sets inouts back to what they were and fills outputs, and the workspace of queue(), with NaNs
+  /// (integers: -1).
   llvm::Error prepare();
   /// The order of threads and blocks in the emulator, from the next run on.
   void setOrder(uint64_t order) { seed = order; }
-  /// Runs once and waits. Seconds: on a device those between two events, on the host those of a clock. With `watch`,
-  /// the launches on a device are waited for one by one.
+  /// Runs once and waits. Seconds: on a device those between two events, on the host those of a
+  /// clock. With `watch`, the launches on a device are waited for one by one.
   llvm::Expected<double> run(LaunchWatch *watch = nullptr);
   /// Queues a run on a stream of the device and does not wait. Its workspace stays for later ones.
   llvm::Error queue(void *stream);
   /// Copies of what these arguments hold now.
   llvm::Expected<std::vector<Tensor>> read(llvm::ArrayRef<unsigned> arguments);
-  /// What a reference's results are compared with: the outputs, or of a kernel without them the inouts.
+  /// What a reference's results are compared with: the outputs, or of a kernel without them the
+  /// inouts.
   std::vector<unsigned> resultArguments() const;
   llvm::Expected<std::vector<Tensor>> results() { return read(resultArguments()); }
   const Tensor &host(unsigned argument) const { return *tensors[argument]; }
 
-  /// Everything that a reference may name: tensors, scalars, sizes, constants. Tensors are those of the
-  /// launch itself, so inouts must be prepared.
+  /// Everything that a reference may name: tensors, scalars, sizes, constants. Tensors are those of
+  /// the launch itself, so inouts must be prepared.
   RefValues refValues() const;
   const CompiledKernel &kernel() const { return runner.kernel(); }
   CudaDevice *cudaDevice() const { return runner.cudaDevice(); }
@@ -130,7 +133,7 @@ private:
   /// 4-bit inputs as bytes, for references.
   std::vector<std::optional<Tensor>> unpacked;
   std::vector<DeviceAddress> addresses, unpackedAddresses;
-  DeviceAddress workspace = 0; // of queue()
+  DeviceAddress workspace = 0;                       // of queue()
   std::map<std::string, ScalarSetting> scalarValues; // as the kernel has them
 };
 

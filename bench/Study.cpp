@@ -33,7 +33,7 @@ uint64_t countInstructions(StringRef text) {
   text.split(lines, '\n');
   for (StringRef line : lines) {
     if (!line.consume_front("\t"))
-      continue; // a label, a comment, the head of a function
+      continue;          // a label, a comment, the head of a function
     line = line.ltrim(); // PTX: predicates and declarations in braces are further in
     count += !line.empty() && (isAlpha(line.front()) || line.front() == '@');
   }
@@ -49,8 +49,8 @@ void readAssemblerLog(StringRef log, CodeFacts &facts) {
 
 std::string StudyCase::text() const { return sizes.text(); }
 
-Expected<std::unique_ptr<Study>> Study::make(const std::string &path, const Module &module, Diagnostics &diagnostics,
-                                             StudyOptions options) {
+Expected<std::unique_ptr<Study>> Study::make(const std::string &path, const Module &module,
+                                             Diagnostics &diagnostics, StudyOptions options) {
   std::unique_ptr<Study> study(new Study(module, diagnostics, std::move(options)));
   if (Error error = study->findCases(path))
     return std::move(error);
@@ -81,7 +81,8 @@ Error Study::findCases(const std::string &path) {
   if (kernels.empty()) {
     const ast::Kernel *entry = module.entry(options.kernel);
     if (!entry)
-      return wrongCall("there is no kernel" + (options.kernel.empty() ? "" : " '" + options.kernel + "'"));
+      return wrongCall("there is no kernel" +
+                       (options.kernel.empty() ? "" : " '" + options.kernel + "'"));
     kernels.push_back({entry, reference.find(entry->name.name)});
   }
   for (auto [kernel, function] : kernels) {
@@ -105,12 +106,13 @@ Error Study::findCases(const std::string &path) {
     }
   }
   if (found.empty())
-    return wrongCall("'" + place + "' has no case with " + (options.timedCases ? "# bench" : "# check") +
-                     "; give sizes with -d");
+    return wrongCall("'" + place + "' has no case with " +
+                     (options.timedCases ? "# bench" : "# check") + "; give sizes with -d");
   return Error::success();
 }
 
-/// Whether the reference's function has a parameter of this name: then an optional tensor is passed.
+/// Whether the reference's function has a parameter of this name: then an optional tensor is
+/// passed.
 static bool takes(StringRef source, StringRef function, StringRef parameter) {
   size_t at = source.find(("def " + function + "(").str());
   if (at == StringRef::npos)
@@ -120,7 +122,9 @@ static bool takes(StringRef source, StringRef function, StringRef parameter) {
   head = head.take_until([](char letter) { return letter == ')'; });
   SmallVector<StringRef> parts;
   head.split(parts, ',');
-  return any_of(parts, [&](StringRef part) { return part.split(':').first.split('=').first.trim() == parameter; });
+  return any_of(parts, [&](StringRef part) {
+    return part.split(':').first.split('=').first.trim() == parameter;
+  });
 }
 
 CompileOptions Study::compileOptions(std::shared_ptr<PassRuns> runs) const {
@@ -232,7 +236,8 @@ Error Study::makeSets(Way &way, const Way *like) const {
           const Tensor &from = like->sets[set]->host(index);
           std::optional<Tensor> copy = Tensor::make(from.dtype(), from.shape());
           if (!copy)
-            return make_error<LaunchError>(LaunchError::OutOfMemory, "there is no memory for '" + argument.name + "'");
+            return make_error<LaunchError>(LaunchError::OutOfMemory,
+                                           "there is no memory for '" + argument.name + "'");
           if (from.bytes())
             std::memcpy(copy->data(), from.data(), from.bytes());
           inputs.given.emplace(argument.name, std::move(*copy));
@@ -278,9 +283,11 @@ Expected<Study::Way> Study::tryChoice(const ScheduleChoice &choice, const Way *l
     error = joinErrors(std::move(error), makeRunner(way));
   if (!error)
     error = makeSets(way, like);
-  // What the device or the machine says is said of them; what is left is the compiler's refusal of this schedule.
+  // What the device or the machine says is said of them; what is left is the compiler's refusal of
+  // this schedule.
   error = handleErrors(std::move(error), [](std::unique_ptr<ErrorInfoBase> failed) -> Error {
-    bool isOwn = failed->isA<CudaError>() || failed->isA<LaunchError>() || isMissingResource(*failed);
+    bool isOwn =
+        failed->isA<CudaError>() || failed->isA<LaunchError>() || isMissingResource(*failed);
     return isOwn ? Error(std::move(failed)) : make_error<NeededError>(failed->message());
   });
   if (error)
@@ -315,8 +322,9 @@ static std::string firstDifference(const Tensor &ours, const Tensor &theirs) {
     rest /= ours.shape()[dim];
   }
   std::string text;
-  raw_string_ostream(text) << count << " of " << mine.size() << " elements differ, first at " << shapeText(place)
-                           << ": " << format("%.9g", mine[*first]) << ", expected " << format("%.9g", other[*first]);
+  raw_string_ostream(text) << count << " of " << mine.size() << " elements differ, first at "
+                           << shapeText(place) << ": " << format("%.9g", mine[*first])
+                           << ", expected " << format("%.9g", other[*first]);
   return text;
 }
 
@@ -327,8 +335,11 @@ std::string Study::differ(Way &way, Way &other, bool exact) const {
       const Tensor &ours = way.results[set][index], &theirs = other.results[set][index];
       if (!std::memcmp(ours.data(), theirs.data(), ours.bytes()))
         continue;
-      if (exact || !compare(ours, theirs, theirs, launch.depth(), /*bitExact=*/false, /*roundings=*/2).passed)
-        return "'" + launch.kernel().arguments[argument].name + "': " + firstDifference(ours, theirs);
+      if (exact ||
+          !compare(ours, theirs, theirs, launch.depth(), /*bitExact=*/false, /*roundings=*/2)
+               .passed)
+        return "'" + launch.kernel().arguments[argument].name +
+               "': " + firstDifference(ours, theirs);
     }
   }
   return "";

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `tegula bench --ablate` and `tegula bisect` share: the cases of a program, compilations of one of them
-// with passes left out, and what sets these apart: code, results, times. Nothing here needs libtorch.
+// What `tegula bench --ablate` and `tegula bisect` share: the cases of a program, compilations of
+// one of them with passes left out, and what sets these apart: code, results, times. Nothing here
+// needs libtorch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_STUDY_H
@@ -21,26 +22,27 @@
 namespace tegula::bench {
 
 struct StudyOptions {
-  std::string kernel;    // empty: those that the reference has cases for, or the file's last
-  std::string reference; // path of a file with cases; empty: the one beside the program, if there is one
-  Settings settings;     // from the command line; with sizes in it, the one case
+  std::string kernel; // empty: those that the reference has cases for, or the file's last
+  std::string
+      reference; // path of a file with cases; empty: the one beside the program, if there is one
+  Settings settings; // from the command line; with sizes in it, the one case
   std::string target = "cpu";
-  unsigned threads = 0;  // 0: as many as the process may use
+  unsigned threads = 0; // 0: as many as the process may use
   uint64_t seed = 0;
   unsigned sets = numSets; // of inputs
-  bool listTiles = false; // see CompileOptions
-  bool timedCases = true; // cases that are timed, or those for correctness
+  bool listTiles = false;  // see CompileOptions
+  bool timedCases = true;  // cases that are timed, or those for correctness
   TimingLimits limits;
 };
 
 /// What of the code can be counted.
 struct CodeFacts {
-  std::string text;              // assembly, or PTX
-  std::string log;               // the assembler's (devices)
-  uint64_t instructions = 0;     // in it
+  std::string text;                  // assembly, or PTX
+  std::string log;                   // the assembler's (devices)
+  uint64_t instructions = 0;         // in it
   std::optional<unsigned> registers; // of a thread, the most of all kernels (devices)
-  uint64_t spillBytes = 0;       // stored and loaded again (devices)
-  double milliseconds = 0;       // to compile it, nothing cached, on one thread
+  uint64_t spillBytes = 0;           // stored and loaded again (devices)
+  double milliseconds = 0;           // to compile it, nothing cached, on one thread
 };
 
 /// Counts the instructions of assembly or PTX.
@@ -69,9 +71,11 @@ private:
 
 class Study {
 public:
-  /// `module` is the program at `path`; both must outlive the study. Errors are LaunchErrors of the kind WrongCall.
+  /// `module` is the program at `path`; both must outlive the study. Errors are LaunchErrors of the
+  /// kind WrongCall.
   static llvm::Expected<std::unique_ptr<Study>> make(const std::string &path, const Module &module,
-                                                     Diagnostics &diagnostics, StudyOptions options);
+                                                     Diagnostics &diagnostics,
+                                                     StudyOptions options);
 
   llvm::ArrayRef<StudyCase> cases() const { return found; }
   /// Begins with another case.
@@ -90,16 +94,19 @@ public:
     std::vector<std::unique_ptr<Launch>> sets;
     std::vector<std::vector<Tensor>> results; // of each set
   };
-  /// Compiles, `repeats` times for its time, which 0 leaves out. NeededError where it does not compile.
+  /// Compiles, `repeats` times for its time, which 0 leaves out. NeededError where it does not
+  /// compile.
   llvm::Expected<Way> compile(std::shared_ptr<PassRuns> runs, unsigned repeats = 0) const;
-  /// Makes inputs and runs each set once. All ways get the same inputs; those of `like` are copied where it is given.
+  /// Makes inputs and runs each set once. All ways get the same inputs; those of `like` are copied
+  /// where it is given.
   llvm::Error prepare(Way &way, const Way *like = nullptr) const;
-  /// A way that differs in its schedule: compiled once and prepared. NeededError where it does not compile.
+  /// A way that differs in its schedule: compiled once and prepared. NeededError where it does not
+  /// compile.
   llvm::Expected<Way> tryChoice(const ScheduleChoice &choice, const Way *like) const;
   /// Of the selected case.
   const std::map<std::string, int64_t> &sizeValues() const { return sizesByName; }
-  /// Nothing where the results of `way` are as good as those of `other`, by the rule of `tegula bench`; or, with
-  /// `exact`, the same bits. Otherwise what is wrong first.
+  /// Nothing where the results of `way` are as good as those of `other`, by the rule of `tegula
+  /// bench`; or, with `exact`, the same bits. Otherwise what is wrong first.
   std::string differ(Way &way, Way &other, bool exact) const;
   /// In turns.
   llvm::Expected<TimedPair> time(Way &one, Way &other) const;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What inputs, outputs and references are made of while they are generated and compared: dense, in C
-// order, in memory of their own that begins at a cache line, so that every run finds it alike.
+// What inputs, outputs and references are made of while they are generated and compared: dense, in
+// C order, in memory of their own that begins at a cache line, so that every run finds it alike.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_TENSOR_H

@@ -38,12 +38,14 @@ double now(clockid_t clock) {
 
 } // namespace
 
-/// Seconds that the threads of this process were ready to run and had no processor (man 5 proc, schedstat).
+/// Seconds that the threads of this process were ready to run and had no processor (man 5 proc,
+/// schedstat).
 static std::optional<double> waitedSeconds() {
   double nanoseconds = 0;
   std::error_code error;
   unsigned threads = 0;
-  for (sys::fs::directory_iterator task("/proc/self/task", error), end; !error && task != end; task.increment(error)) {
+  for (sys::fs::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+       task.increment(error)) {
     auto file = MemoryBuffer::getFileAsStream(task->path() + "/schedstat");
     if (!file)
       continue; // has ended meanwhile, or the kernel does not count
@@ -69,7 +71,9 @@ std::optional<double> OtherWork::processors() const {
   return std::max(0.0, (*later - *waited) / seconds);
 }
 
-double secondsOfOtherThreads() { return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID); }
+double secondsOfOtherThreads() {
+  return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID);
+}
 
 Timing summarize(ArrayRef<double> seconds) {
   Timing timing;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two things are timed against each other in turns, so that whatever else the machine does meets both.
-// Before each call the caches are filled with something else, and the call's own preparation (fresh
-// inputs, poisoned outputs) is done outside the clock.
+// Two things are timed against each other in turns, so that whatever else the machine does meets
+// both. Before each call the caches are filled with something else, and the call's own preparation
+// (fresh inputs, poisoned outputs) is done outside the clock.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_TIMING_H
@@ -46,16 +46,18 @@ private:
   unsigned round = 0;
 };
 
-/// Processor time, in seconds, of the threads of this process but this one, those that have ended included.
+/// Processor time, in seconds, of the threads of this process but this one, those that have ended
+/// included.
 double secondsOfOtherThreads();
 
-/// Waits until the other threads of this process sleep. Workers spin for milliseconds after their work, for
-/// more of the same kind; the other side's next call would share a core with them. Gives up after a while.
-/// `seconds` tells the processor time that the others have used so far.
+/// Waits until the other threads of this process sleep. Workers spin for milliseconds after their
+/// work, for more of the same kind; the other side's next call would share a core with them. Gives
+/// up after a while. `seconds` tells the processor time that the others have used so far.
 void awaitRest(llvm::function_ref<double()> seconds = secondsOfOtherThreads);
 
-/// What other programs do to a measurement: the processors that they keep from threads of this process that are ready to
-/// run, from construction on, on average. What other processors of the machine do does not count.
+/// What other programs do to a measurement: the processors that they keep from threads of this
+/// process that are ready to run, from construction on, on average. What other processors of the
+/// machine do does not count.
 class OtherWork {
 public:
   OtherWork();
@@ -71,7 +73,8 @@ struct TimedPair {
   Timing first, second;
   /// Median over the turns of second / first: how many times as fast the first is.
   double ratio = 0;
-  /// Of which the true median is between these in 95 of 100 measurements, by order statistics; 0 without a second.
+  /// Of which the true median is between these in 95 of 100 measurements, by order statistics; 0
+  /// without a second.
   double ratioLower = 0, ratioUpper = 0;
 };
 
@@ -80,8 +83,9 @@ struct TimingLimits {
   double seconds = 1; // of measured calls, both together, unless minCalls needs more
 };
 
-/// `flush` empties the caches before each call. Each function makes its `turn`-th call and says how long it took; nothing on failure, which ends
-/// the measurement. Without `second` only the first is timed.
+/// `flush` empties the caches before each call. Each function makes its `turn`-th call and says how
+/// long it took; nothing on failure, which ends the measurement. Without `second` only the first is
+/// timed.
 std::optional<TimedPair>
 timeInTurns(llvm::function_ref<std::optional<double>(unsigned turn)> first,
             llvm::function_ref<std::optional<double>(unsigned turn)> second,

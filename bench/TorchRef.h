@@ -98,7 +98,8 @@ typedef struct TegulaTorchApi {
 
   /* Parameters of `function` (of a module: of its method, without self); -1 where there is none. */
   int32_t (*parameterCount)(TegulaTorchProgram *program, const char *function);
-  /* Name and TorchScript type (`Tensor`, `int`, `List[int]`, ...); they live as long as `program`. */
+  /* Name and TorchScript type (`Tensor`, `int`, `List[int]`, ...); they live as long as `program`.
+   */
   const char *(*parameterName)(TegulaTorchProgram *program, const char *function, int32_t index);
   const char *(*parameterType)(TegulaTorchProgram *program, const char *function, int32_t index);
 
@@ -115,18 +116,21 @@ typedef struct TegulaTorchApi {
   void (*freeCall)(TegulaTorchCall *call);
 
   /* Calls `function` `calls` times and stores the seconds that each call took. Call i takes its
-     arguments from argument set i % sets; set s begins at arguments[s * count]. On a CUDA device the
-     time is that between two events, on the host that of the clock; results are freed outside it. */
+     arguments from argument set i % sets; set s begins at arguments[s * count]. On a CUDA device
+     the time is that between two events, on the host that of the clock; results are freed outside
+     it. */
   int32_t (*time)(TegulaTorchProgram *program, const char *function,
                   const TegulaTorchValue *arguments, int32_t count, int32_t sets, int32_t calls,
                   double *seconds, char **error);
 
-  /* Captures `calls` calls, whose arguments are as in `time`, in one CUDA graph. All tensors are on one device. A
-     reference that waits for the device or allocates in a way that cannot be captured fails. */
+  /* Captures `calls` calls, whose arguments are as in `time`, in one CUDA graph. All tensors are on
+     one device. A reference that waits for the device or allocates in a way that cannot be captured
+     fails. */
   TegulaTorchGraph *(*capture)(TegulaTorchProgram *program, const char *function,
-                               const TegulaTorchValue *arguments, int32_t count, int32_t sets, int32_t calls,
-                               char **error);
-  /* Launches it once, waits, and stores the seconds that it took between two events. 0 on success. */
+                               const TegulaTorchValue *arguments, int32_t count, int32_t sets,
+                               int32_t calls, char **error);
+  /* Launches it once, waits, and stores the seconds that it took between two events. 0 on success.
+   */
   int32_t (*replay)(TegulaTorchGraph *graph, double *seconds, char **error);
   void (*freeGraph)(TegulaTorchGraph *graph);
 } TegulaTorchApi;

@@ -18,17 +18,21 @@ namespace tegula::bench {
 static constexpr double maxExpected = 4;
 /// Of the blocks that share a sum, for one shape of tile.
 static constexpr unsigned splitsOfShape = 2;
-/// What decides on the form of a kernel and may be left out, in the order of the pipeline. Code without it differs in
-/// the order of additions at most.
-static constexpr StringRef optionalSteps[] = {"tgl-split-phases", "tgl-order-windows", "tgl-split-reductions",
-                                              "tgl-spread-nests", "tgl-split-scans", "contraction", "tile-loop"};
+/// What decides on the form of a kernel and may be left out, in the order of the pipeline. Code
+/// without it differs in the order of additions at most.
+static constexpr StringRef optionalSteps[] = {
+    "tgl-split-phases", "tgl-order-windows", "tgl-split-reductions",
+    "tgl-spread-nests", "tgl-split-scans",   "contraction",
+    "tile-loop"};
 
 //===----------------------------------------------------------------------===//
 // What there is to try
 //===----------------------------------------------------------------------===//
 
-/// By statement tiles other than the first, with the share of its time that the model expects them to take.
-static void addTiles(const CompiledKernel &code, std::vector<std::pair<double, ScheduleChoice>> &found) {
+/// By statement tiles other than the first, with the share of its time that the model expects them
+/// to take.
+static void addTiles(const CompiledKernel &code,
+                     std::vector<std::pair<double, ScheduleChoice>> &found) {
   for (auto [statement, options] : enumerate(code.tiles)) {
     std::map<StringRef, unsigned> seen; // by shape
     for (const TileOption &option : options) {
@@ -45,14 +49,17 @@ static void addTiles(const CompiledKernel &code, std::vector<std::pair<double, S
   stable_sort(found, [](const auto &a, const auto &b) { return a.first < b.first; });
 }
 
-/// By statement the model's tile with another number of stages in its ring, and neighbours in another order. What does not
-/// fit, or is what there is, gives the same code.
-static void addSettings(const CompiledKernel &code, std::vector<std::pair<double, ScheduleChoice>> &found) {
-  constexpr StringRef settings[] = {"stages=6", "stages=3", "raster=2"}; // the more the fewer statements there are
+/// By statement the model's tile with another number of stages in its ring, and neighbours in
+/// another order. What does not fit, or is what there is, gives the same code.
+static void addSettings(const CompiledKernel &code,
+                        std::vector<std::pair<double, ScheduleChoice>> &found) {
+  constexpr StringRef settings[] = {"stages=6", "stages=3",
+                                    "raster=2"}; // the more the fewer statements there are
   for (auto [statement, options] : enumerate(code.tiles)) {
     if (options.empty())
       continue;
-    for (StringRef setting : ArrayRef(settings).take_front(std::max<size_t>(1, 4 / code.tiles.size()))) {
+    for (StringRef setting :
+         ArrayRef(settings).take_front(std::max<size_t>(1, 4 / code.tiles.size()))) {
       ScheduleChoice choice;
       choice.tiles.resize(statement + 1);
       choice.tiles.back() = options.front().name + ":" + setting.str();
@@ -62,12 +69,14 @@ static void addSettings(const CompiledKernel &code, std::vector<std::pair<double
 }
 
 /// Steps with a function by threads and one by teams of which the other than the default's.
-static void addUnits(const CompiledKernel &code, const CudaDeviceInfo &device, std::vector<ScheduleChoice> &found) {
+static void addUnits(const CompiledKernel &code, const CudaDeviceInfo &device,
+                     std::vector<ScheduleChoice> &found) {
   Plan plan = code.plan;
   uint64_t threads = uint64_t(device.multiprocessors) * device.maxThreadsPerMultiprocessor;
   for (auto [index, step] : enumerate(launchSteps(plan))) {
     std::optional<int64_t> points = step->points.asConstant();
-    if (step->byThread.name.empty() || step->byTeam.name.empty() || !step->tiles.launches.empty() || !points)
+    if (step->byThread.name.empty() || step->byTeam.name.empty() || !step->tiles.launches.empty() ||
+        !points)
       continue;
     bool isThread = &step->functionFor(*points, threads) == &step->byThread;
     ScheduleChoice choice;
@@ -77,7 +86,8 @@ static void addUnits(const CompiledKernel &code, const CudaDeviceInfo &device, s
   }
 }
 
-std::vector<ScheduleChoice> alternatives(const CompiledKernel &code, const CudaDeviceInfo &device, unsigned most) {
+std::vector<ScheduleChoice> alternatives(const CompiledKernel &code, const CudaDeviceInfo &device,
+                                         unsigned most) {
   std::vector<std::pair<double, ScheduleChoice>> tiles;
   addSettings(code, tiles);
   addTiles(code, tiles);
@@ -89,7 +99,8 @@ std::vector<ScheduleChoice> alternatives(const CompiledKernel &code, const CudaD
     others.push_back(std::move(choice));
   }
   // Of what the model says nothing of there shall be room for some, however many tiles there are.
-  size_t room = std::min<size_t>(others.size(), std::max<size_t>(most / 4, most - std::min<size_t>(most, tiles.size())));
+  size_t room = std::min<size_t>(
+      others.size(), std::max<size_t>(most / 4, most - std::min<size_t>(most, tiles.size())));
   std::vector<ScheduleChoice> found;
   for (const auto &[expected, choice] : ArrayRef(tiles).take_front(most - room))
     found.push_back(choice);
@@ -116,7 +127,8 @@ std::string whyDropped(const CodeFacts &facts, const CodeFacts &base) {
   // The performance losses that ptxas tells of, such as C7510: warpgroups' products are serialized.
   size_t at = StringRef(facts.log).find("(C75");
   if (at != StringRef::npos && !StringRef(base.log).contains("(C75"))
-    return "ptxas: " + StringRef(facts.log).substr(at + 1).take_until([](char c) { return c == ')'; }).str();
+    return "ptxas: " +
+           StringRef(facts.log).substr(at + 1).take_until([](char c) { return c == ')'; }).str();
   return "";
 }
 
@@ -181,8 +193,8 @@ private:
 };
 } // namespace
 
-/// Puts what an alternative failed with into `reason`, and whether the process can go no further since its device is
-/// lost to it. What is not its fault stays an error.
+/// Puts what an alternative failed with into `reason`, and whether the process can go no further
+/// since its device is lost to it. What is not its fault stays an error.
 static Error describeFailure(Error error, std::string &reason, bool &isLost) {
   return handleErrors(std::move(error), [&](std::unique_ptr<ErrorInfoBase> failed) -> Error {
     if (isMissingResource(*failed) && !failed->isA<CudaError>())
@@ -250,7 +262,8 @@ Expected<bool> tune(Study &study, const StudyCase &one, unsigned most, std::vect
   size_t singles = choices.size();
   ArrayRef<Tried> single = ArrayRef(tried).take_front(singles);
   ScheduleChoice together = combine(single);
-  bool isNew = none_of(single, [&](const Tried &it) { return it.choice.text() == together.text(); });
+  bool isNew =
+      none_of(single, [&](const Tried &it) { return it.choice.text() == together.text(); });
   Tried result; // the default
   if (!together.isDefault()) {
     if (isNew && tried.size() == singles)

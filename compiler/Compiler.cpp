@@ -7,27 +7,27 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Compiler.h"
 
-#include "codegen/ptx/Assemble.h"
-#include "compiler/EmitDevice.h"
-#include "codegen/cpu/EmitHost.h"
-#include "codegen/emulate/Emulate.h"
-#include "codegen/cpu/HostTarget.h"
-#include "compiler/ParallelCodegen.h"
-#include "codegen/llvm/PassGate.h"
-#include "codegen/ptx/Ptx.h"
-#include "compiler/TargetOptions.h"
 #include "codegen/async/Async.h"
+#include "codegen/cpu/EmitHost.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/emulate/Emulate.h"
+#include "codegen/llvm/PassGate.h"
+#include "codegen/ptx/Assemble.h"
+#include "codegen/ptx/Ptx.h"
+#include "compiler/EmitDevice.h"
+#include "compiler/ParallelCodegen.h"
+#include "compiler/TargetOptions.h"
 #include "frontend/check/Signature.h"
 #include "ir/tgl/Tgl.h"
+#include "mlir/IR/Verifier.h"
+#include "strategies/ScheduleBlock.h"
+#include "strategies/contraction/plan/TensorTile.h"
+#include "target/DeviceFacts.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
-#include "mlir/IR/Verifier.h"
-#include "target/DeviceFacts.h"
-#include "strategies/ScheduleBlock.h"
-#include "strategies/contraction/plan/TensorTile.h"
 #include <chrono>
 
 using namespace llvm;
@@ -35,7 +35,8 @@ using namespace tegula;
 
 char WrongOptionError::ID = 0;
 
-/// Threads that make machine code of one kernel. More would mostly make the same elementary functions.
+/// Threads that make machine code of one kernel. More would mostly make the same elementary
+/// functions.
 static constexpr unsigned maxParts = 8;
 
 namespace {
@@ -64,15 +65,14 @@ public:
       return std::move(kernel);
     Signature signature(*source.entry(options.instance.kernel));
     if (const Signature::Parameter *missing = signature.missing(options.instance))
-      return make_error<WrongOptionError>("kernel '" + kernel->name + "' needs " + Signature::howToGive(*missing));
+      return make_error<WrongOptionError>("kernel '" + kernel->name + "' needs " +
+                                          Signature::howToGive(*missing));
 
     // On the CPU a tile is a matrix product of its own, and wants to be worth packing.
     EmitOptions emit = options.emit;
     if (!emit.tile)
       emit.tile = options.target == "cpu" ? 128 : 32;
-    time(Phase::Emit, [&] {
-      ir = emitIR(*program, source.sourceManager(), context, emit);
-    });
+    time(Phase::Emit, [&] { ir = emitIR(*program, source.sourceManager(), context, emit); });
     if (mlir::failed(mlir::verify(*ir)))
       return defect("emission made IR that does not verify");
     if (Error error = checkSizeNames())
@@ -154,7 +154,8 @@ private:
     std::vector<std::string> disabled = pipeline.disabled;
     disabled.insert(disabled.end(), kernel->choice.without.begin(), kernel->choice.without.end());
     if (!runs && !(disabled.empty() && pipeline.enabled.empty()))
-      runs = std::make_shared<PassRuns>(disabled, PassRuns::all, std::vector<std::string>(), pipeline.enabled);
+      runs = std::make_shared<PassRuns>(disabled, PassRuns::all, std::vector<std::string>(),
+                                        pipeline.enabled);
     if (runs)
       runs->begin();
   }
@@ -213,7 +214,8 @@ private:
       if (none_of(entry().getSizeAttrs(), [&](mlir::Attribute attr) {
             return cast<tgl::SizeAttr>(attr).getName() == name;
           }))
-        return make_error<WrongOptionError>("kernel '" + kernel->name + "' has no size '" + name + "'");
+        return make_error<WrongOptionError>("kernel '" + kernel->name + "' has no size '" + name +
+                                            "'");
     return Error::success();
   }
 
@@ -314,7 +316,8 @@ private:
   }
 
   /// What `emit` makes in `code`, which is then LLVM IR that verifies.
-  template <typename Code> Expected<Code> lowerTo(llvm::Module &code, function_ref<Expected<Code>()> emit) {
+  template <typename Code>
+  Expected<Code> lowerTo(llvm::Module &code, function_ref<Expected<Code>()> emit) {
     std::optional<Expected<Code>> lowered;
     time(Phase::Lower, [&] { lowered.emplace(emit()); });
     if (!*lowered)
@@ -324,7 +327,8 @@ private:
     if (verifyModule(code, &stream))
       return defect("lowering made LLVM IR that does not verify: " + failure);
     if (Error error = async::verifyAsync(code))
-      return defect("lowering made LLVM IR that does not wait for what it starts: " + toString(std::move(error)));
+      return defect("lowering made LLVM IR that does not wait for what it starts: " +
+                    toString(std::move(error)));
     return std::move(*lowered);
   }
 
@@ -343,7 +347,8 @@ private:
     emitter.vectorBytes = host.vectorBytes;
     emitter.checked = options.checked;
     emitter.evenProved = options.evenProved;
-    Expected<HostCode> lowered = lowerTo<HostCode>(code, [&] { return emitHost(entry(), code, emitter); });
+    Expected<HostCode> lowered =
+        lowerTo<HostCode>(code, [&] { return emitHost(entry(), code, emitter); });
     if (!lowered)
       return lowered.takeError();
     addSites(lowered->sites);
@@ -394,7 +399,8 @@ private:
     applyDeviceTarget(code, **machine);
     EmitterOptions emitter = deviceOptionsOf(options, runs.get());
     kernel->alignment = options.alignment;
-    Expected<DeviceCode> lowered = lowerTo<DeviceCode>(code, [&] { return emitDevice(entry(), code, emitter); });
+    Expected<DeviceCode> lowered =
+        lowerTo<DeviceCode>(code, [&] { return emitDevice(entry(), code, emitter); });
     if (!lowered)
       return lowered.takeError();
     refusesClusters = !options.checked && !honoursSchedule([&](const ScheduleSetting &setting) {
@@ -433,7 +439,8 @@ private:
     Error error = Error::success();
     if (isEmulated) {
       time(Phase::Assemble, [&] {
-        Expected<std::unique_ptr<EmulatedCode>> emulated = emulate(code, device::sharedBytes(capabilityOf(options)));
+        Expected<std::unique_ptr<EmulatedCode>> emulated =
+            emulate(code, device::sharedBytes(capabilityOf(options)));
         if (emulated)
           kernel->emulated = std::move(*emulated);
         else
@@ -459,7 +466,7 @@ private:
   Diagnostics &diagnostics;
   mlir::MLIRContext context;
   bool refusesClusters = false; // that the program asks for
-  std::string heard; // errors of MLIR and LLVM, a line each
+  std::string heard;            // errors of MLIR and LLVM, a line each
   mlir::ScopedDiagnosticHandler messages;
   std::shared_ptr<std::vector<CollectedRemark>> mismatches; // with CompileOptions::explain
   std::unique_ptr<CompiledKernel> kernel;
@@ -469,8 +476,8 @@ private:
 };
 } // namespace
 
-Expected<std::unique_ptr<CompiledKernel>>
-tegula::compileKernel(const tegula::Module &module, const CompileOptions &options,
-                      Diagnostics &diagnostics) {
+Expected<std::unique_ptr<CompiledKernel>> tegula::compileKernel(const tegula::Module &module,
+                                                                const CompileOptions &options,
+                                                                Diagnostics &diagnostics) {
   return Compilation(module, options, diagnostics).run();
 }

@@ -6,21 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks the kernel's statements: each parallel one outside of others becomes a device function in one or
-// both of the forms of DeviceEmitter.h, and a step of the plan. With sizes that are known the better form
-// is chosen here, else by the runtime.
+// Walks the kernel's statements: each parallel one outside of others becomes a device function in
+// one or both of the forms of DeviceEmitter.h, and a step of the plan. With sizes that are known
+// the better form is chosen here, else by the runtime.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/EmitDevice.h"
 
-#include "strategies/contraction/lower/DeviceContraction.h"
 #include "codegen/simt/DeviceEmitter.h"
-#include "strategies/recurrence/lower/PersistentRecurrence.h"
-#include "strategies/tile_loop/lower/FusedTileLoop.h"
-#include "strategies/scan/lower/LookBackScan.h"
 #include "codegen/simt/StatementWork.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/schedule/OrderSums.h"
+#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/recurrence/lower/PersistentRecurrence.h"
+#include "strategies/scan/lower/LookBackScan.h"
+#include "strategies/tile_loop/lower/FusedTileLoop.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -92,7 +92,8 @@ private:
     }
   }
 
-  /// An expression over sizes and host loop variables, in the plan's own dims; nothing where it is more.
+  /// An expression over sizes and host loop variables, in the plan's own dims; nothing where it is
+  /// more.
   std::optional<IndexExpr> onHost(const ValueExpr &expr) {
     bool known = true;
     IndexExpr result = expr.expr().substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
@@ -141,8 +142,8 @@ private:
     return step;
   }
 
-  /// All that the statement uses: scalars computed outside are repeated in the function, down to kernel
-  /// arguments, loop variables and constants.
+  /// All that the statement uses: scalars computed outside are repeated in the function, down to
+  /// kernel arguments, loop variables and constants.
   void collect(mlir::Value value, mlir::Region &inside, SetVector<mlir::Value> &leaves,
                SetVector<mlir::Operation *> &prologue) {
     if (inside.isAncestor(value.getParentRegion()))
@@ -238,10 +239,12 @@ private:
     bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
     if (canBeThread && canBeTeam && work.isKnown()) {
       // Threads side by side should touch memory side by side.
-      // Points with temporaries are in no vectors of points; those of windows may lie apart by a window's length.
+      // Points with temporaries are in no vectors of points; those of windows may lie apart by a
+      // window's length.
       bool isKept = work.hasParallel && work.hasTemporaries;
       bool alongPoints = neighboursAreNear(op) || (!isKept && DeviceEmitter::runsAlongPoints(op));
-      bool isBusy = *work.points >= manyThreads || DeviceEmitter(module, options, code.sites).columnsKeepMemoryBusy(op);
+      bool isBusy = *work.points >= manyThreads ||
+                    DeviceEmitter(module, options, code.sites).columnsKeepMemoryBusy(op);
       bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && isBusy);
       (byThread ? canBeTeam : canBeThread) = false;
     }
@@ -256,7 +259,8 @@ private:
     return step;
   }
 
-  /// Where the schedule says so, and the device can, a function whose clusters of blocks take a row each through a loop.
+  /// Where the schedule says so, and the device can, a function whose clusters of blocks take a row
+  /// each through a loop.
   bool emitRecurrence(tgl::ParallelOp op, PlanStep &step, const std::string &name,
                       const DeviceEmitter::Inputs &inputs) {
     std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
@@ -294,19 +298,23 @@ private:
       return false;
     DeviceEmitter emitter(module, options, code.sites);
     LookBackScan scan(emitter, op, *prefix);
-    step.tiles.launches = {{name + "_scan", scan.numBlocks(), unsigned(ScanTile::threads), 0, "a part of a scan"}};
+    step.tiles.launches = {
+        {name + "_scan", scan.numBlocks(), unsigned(ScanTile::threads), 0, "a part of a scan"}};
     step.tiles.workspaceBytes = scan.workspaceBytes();
     step.tiles.isZeroed = scan.looksBack();
-    emitter.emitTileFunction(op, name + "_scan", inputs, ScanTile::threads, [&](Value *workspace) { scan.emit(workspace); });
+    emitter.emitTileFunction(op, name + "_scan", inputs, ScanTile::threads,
+                             [&](Value *workspace) { scan.emit(workspace); });
     if (failure.empty())
       failure = emitter.error();
     return true;
   }
 
-  /// Where the schedule says so, and the device can, a function whose blocks take rows of the statement together.
-  /// `outer`, `general`: the axes that are numbered in general code, and who does a point there.
-  void emitTileLoop(tgl::ParallelOp op, PlanStep &step, const std::string &name, const DeviceEmitter::Inputs &inputs,
-                    ArrayRef<unsigned> outer, const DeviceShape &general) {
+  /// Where the schedule says so, and the device can, a function whose blocks take rows of the
+  /// statement together. `outer`, `general`: the axes that are numbered in general code, and who
+  /// does a point there.
+  void emitTileLoop(tgl::ParallelOp op, PlanStep &step, const std::string &name,
+                    const DeviceEmitter::Inputs &inputs, ArrayRef<unsigned> outer,
+                    const DeviceShape &general) {
     std::optional<TileLoopShape> tile = TileLoopShape::of(op);
     if (!tile || options.checked || !options.hasWgmma)
       return;
@@ -329,20 +337,23 @@ private:
     };
     if (facts.usesSplitPrecision()) {
       tiles.workspaceBytes = facts.workspaceBytes();
-      emitOne({name + "_largest", facts.splitPrecisionBlocks(), facts.splitPrecisionThreads, 0, "largest numbers of factors"},
+      emitOne({name + "_largest", facts.splitPrecisionBlocks(), facts.splitPrecisionThreads, 0,
+               "largest numbers of factors"},
               &FusedTileLoop::emitLargest);
-      emitOne({name + "_planes", facts.splitPrecisionBlocks(), facts.splitPrecisionThreads, 0, "factors split"},
+      emitOne({name + "_planes", facts.splitPrecisionBlocks(), facts.splitPrecisionThreads, 0,
+               "factors split"},
               &FusedTileLoop::emitSplitPrecision);
     }
-    emitOne({name + "_rows", facts.numBlocks(), facts.threads(), facts.sharedBytes(), "rows together", facts.cluster()},
+    emitOne({name + "_rows", facts.numBlocks(), facts.threads(), facts.sharedBytes(),
+             "rows together", facts.cluster()},
             &FusedTileLoop::emit);
     if (facts.usesSplitPrecision())
       emitAgain(op, step, name + "_again", inputs, outer, general);
   }
 
   /// After tiles that may have a doubt: the statement's general code, for which they leave a word.
-  void emitAgain(tgl::ParallelOp op, PlanStep &step, const std::string &name, const DeviceEmitter::Inputs &inputs,
-                 ArrayRef<unsigned> outer, DeviceShape shape) {
+  void emitAgain(tgl::ParallelOp op, PlanStep &step, const std::string &name,
+                 const DeviceEmitter::Inputs &inputs, ArrayRef<unsigned> outer, DeviceShape shape) {
     constexpr int64_t blocksOfMultiprocessor = 4;
     constexpr const char *unit = "points again, where planes lost too much";
     int64_t blocks = blocksOfMultiprocessor * options.multiprocessors;
@@ -364,7 +375,8 @@ private:
       failure = emitter.error();
   }
 
-  /// What the function does is for launches without a workspace, or of which its first word is not 0.
+  /// What the function does is for launches without a workspace, or of which its first word is not
+  /// 0.
   static void returnUnlessFlagged(Function &function) {
     BasicBlock &entry = function.getEntryBlock();
     auto isWait = [](const Instruction &instruction) { // for the launch that leaves the word
@@ -383,7 +395,8 @@ private:
     IRBuilder<> b(&entry);
     b.CreateCondBr(b.CreateIsNull(workspace), body, ask);
     b.SetInsertPoint(ask);
-    b.CreateCondBr(b.CreateIsNull(b.CreateAlignedLoad(b.getInt32Ty(), workspace, Align(4))), end, body);
+    b.CreateCondBr(b.CreateIsNull(b.CreateAlignedLoad(b.getInt32Ty(), workspace, Align(4))), end,
+                   body);
     b.SetInsertPoint(end);
     b.CreateRetVoid();
   }
@@ -399,12 +412,15 @@ private:
       return fail(op, "a tile of a statement that is no matrix product");
     PlanTiles &tiles = step.tiles;
     using Body = void (DeviceContraction::*)(Value *workspace);
-    auto emitOne = [&](const std::string &function, IndexExpr blocks, unsigned threads, unsigned sharedBytes,
-                       const char *unit, Body body, std::optional<DeviceContraction::RemainderTiles> left = std::nullopt) {
+    auto emitOne = [&](const std::string &function, IndexExpr blocks, unsigned threads,
+                       unsigned sharedBytes, const char *unit, Body body,
+                       std::optional<DeviceContraction::RemainderTiles> left = std::nullopt) {
       DeviceEmitter emitter(module, options, code.sites);
       emitter.usesDependentLaunch = options.earlyCombine && body == &DeviceContraction::emitCombine;
-      DeviceContraction contraction = left ? DeviceContraction(emitter, product->plan, left->tile, product->operands, left->range)
-                                           : DeviceContraction(emitter, product->plan, *tile, product->operands);
+      DeviceContraction contraction =
+          left ? DeviceContraction(emitter, product->plan, left->tile, product->operands,
+                                   left->range)
+               : DeviceContraction(emitter, product->plan, *tile, product->operands);
       emitter.emitTileFunction(op, function, inputs, threads,
                                [&](Value *workspace) { (contraction.*body)(workspace); });
       if (failure.empty())
@@ -417,27 +433,32 @@ private:
       code.layouts.push_back(contraction.layout(function));
     };
     DeviceEmitter none(module, options, code.sites);
-    DeviceContraction facts(none, product->plan, *tile, product->operands); // what the host knows of it
+    DeviceContraction facts(none, product->plan, *tile,
+                            product->operands); // what the host knows of it
     unsigned threads = facts.blockThreads(), shared = facts.sharedBytes();
     tiles.workspaceBytes = facts.workspaceBytes();
     tiles.largestNumber = facts.largestNumber();
     for (mlir::Value tensor : facts.alignedTensors())
       tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
     if (facts.isPrepacked())
-      emitOne(name + "_pack", facts.prepackBlocks(), facts.prepackThreads(), facts.prepackSharedBytes(),
-              "lines of operands split", &DeviceContraction::emitPrepack);
+      emitOne(name + "_pack", facts.prepackBlocks(), facts.prepackThreads(),
+              facts.prepackSharedBytes(), "lines of operands split",
+              &DeviceContraction::emitPrepack);
     if (facts.usesTma() && !facts.makesTmaDescriptors())
-      emitOne(name + "_maps", 1, facts.tmaDescriptorThreads(), 0, "maps of operands", &DeviceContraction::emitTmaDescriptors);
+      emitOne(name + "_maps", 1, facts.tmaDescriptorThreads(), 0, "maps of operands",
+              &DeviceContraction::emitTmaDescriptors);
     emitOne(name + "_tile", facts.numBlocks(), threads, shared, "a tile",
             &DeviceContraction::emitTile);
-    auto emitCombine = [&](const DeviceContraction &of, std::optional<DeviceContraction::RemainderTiles> left) {
-      emitOne(name + "_combine", of.numCombineBlocks(), of.blockThreads(), of.combineSharedBytes(), "a tile's parts added up",
-              &DeviceContraction::emitCombine, std::move(left));
+    auto emitCombine = [&](const DeviceContraction &of,
+                           std::optional<DeviceContraction::RemainderTiles> left) {
+      emitOne(name + "_combine", of.numCombineBlocks(), of.blockThreads(), of.combineSharedBytes(),
+              "a tile's parts added up", &DeviceContraction::emitCombine, std::move(left));
     };
     if (facts.storesPartials())
       emitCombine(facts, std::nullopt);
     if (std::optional<DeviceContraction::RemainderTiles> left = facts.remainderTiles())
-      emitCombine(DeviceContraction(none, product->plan, left->tile, product->operands, left->range), left);
+      emitCombine(
+          DeviceContraction(none, product->plan, left->tile, product->operands, left->range), left);
     if (!facts.numTiles().isSize()) // it changes in a loop on the host
       tiles = {};
   }
@@ -469,7 +490,8 @@ std::optional<Refusal> tegula::whyRefused(tgl::KernelOp kernel, const ScheduleSe
     return std::nullopt;
   if (answers.empty())
     return refuseEverywhere(kernel, setting);
-  const ClusterAnswer *refused = find_if(answers, [](const ClusterAnswer &one) { return !one.holds; });
+  const ClusterAnswer *refused =
+      find_if(answers, [](const ClusterAnswer &one) { return !one.holds; });
   if (refused == answers.end())
     return std::nullopt;
   return Refusal{"no row that this kernel keeps can have '" + setting.text() + "'",

@@ -19,8 +19,8 @@ namespace tegula {
 struct DeviceCode {
   Plan plan;
   std::vector<ErrorSite> sites;
-  std::vector<TileLayout> layouts; // of functions in which a block computes a tile
-  std::vector<RowLayout> rows;     // of those that keep a row in shared memory
+  std::vector<TileLayout> layouts;     // of functions in which a block computes a tile
+  std::vector<RowLayout> rows;         // of those that keep a row in shared memory
   std::vector<ClusterAnswer> clusters; // to the kernel's schedule
 };
 
@@ -29,7 +29,8 @@ struct DeviceCode {
 llvm::Expected<DeviceCode> emitDevice(tgl::KernelOp kernel, llvm::Module &module,
                                       const EmitterOptions &options);
 
-/// Why a setting `cluster` of the kernel's schedule does not hold where code generation is to find out (isOfRowClusters).
+/// Why a setting `cluster` of the kernel's schedule does not hold where code generation is to find
+/// out (isOfRowClusters).
 std::optional<Refusal> whyRefused(tgl::KernelOp kernel, const ScheduleSetting &setting,
                                   llvm::ArrayRef<ClusterAnswer> answers);
 

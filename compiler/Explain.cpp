@@ -10,10 +10,10 @@
 #include "compiler/Work.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/Remarks.h"
-#include "strategies/recurrence/plan/Recurrence.h"
-#include "strategies/tile_loop/plan/TileLoop.h"
-#include "strategies/scan/plan/ScanTile.h"
 #include "strategies/contraction/plan/TensorTile.h"
+#include "strategies/recurrence/plan/Recurrence.h"
+#include "strategies/scan/plan/ScanTile.h"
+#include "strategies/tile_loop/plan/TileLoop.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -27,12 +27,18 @@ using namespace tegula;
 namespace {
 class Collector final : public mlir::remark::detail::MLIRRemarkStreamerBase {
 public:
-  explicit Collector(std::shared_ptr<std::vector<CollectedRemark>> remarks) : remarks(std::move(remarks)) {}
+  explicit Collector(std::shared_ptr<std::vector<CollectedRemark>> remarks)
+      : remarks(std::move(remarks)) {}
 
   void streamOptimizationRemark(const mlir::remark::detail::Remark &remark) override {
     if (remark.getRemarkName() != "mismatch")
       return;
-    CollectedRemark kept{remark.getLocation(), remark.getCategoryName().str(), remark.getFunction().str(), "", "", false};
+    CollectedRemark kept{remark.getLocation(),
+                         remark.getCategoryName().str(),
+                         remark.getFunction().str(),
+                         "",
+                         "",
+                         false};
     for (const mlir::remark::detail::Remark::Arg &argument : remark.getArgs()) {
       if (argument.key == "Reason")
         kept.reason = argument.val;
@@ -49,12 +55,14 @@ private:
 };
 } // namespace
 
-std::shared_ptr<std::vector<CollectedRemark>> tegula::collectMismatches(mlir::MLIRContext &context) {
+std::shared_ptr<std::vector<CollectedRemark>>
+tegula::collectMismatches(mlir::MLIRContext &context) {
   auto remarks = std::make_shared<std::vector<CollectedRemark>>();
   mlir::remark::RemarkCategories categories;
   categories.all = ".*";
   bool isOn = mlir::succeeded(mlir::remark::enableOptimizationRemarks(
-      context, std::make_unique<Collector>(remarks), std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories));
+      context, std::make_unique<Collector>(remarks),
+      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories));
   assert(isOn && "a context has one engine for remarks");
   (void)isOn;
   return remarks;
@@ -86,7 +94,9 @@ static std::string placeOf(mlir::Location location) {
     auto file = dyn_cast<mlir::FileLineColLoc>(part);
     if (!file)
       return mlir::WalkResult::advance();
-    place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
+    place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+             Twine(file.getColumn()))
+                .str();
     return mlir::WalkResult::interrupt();
   });
   return place;
@@ -95,7 +105,8 @@ static std::string placeOf(mlir::Location location) {
 /// Points at which an operation of the launch runs; nothing where a range is not known.
 static std::optional<double> pointsAround(mlir::Operation *op) {
   double points = 1;
-  for (mlir::Operation *around = op->getParentOp(); !isa<tgl::LaunchOp>(around); around = around->getParentOp()) {
+  for (mlir::Operation *around = op->getParentOp(); !isa<tgl::LaunchOp>(around);
+       around = around->getParentOp()) {
     std::optional<int64_t> own = 1;
     if (auto axes = dyn_cast<tgl::AxesOp>(around))
       own = tgl::knownPoints(axes);
@@ -139,20 +150,24 @@ static std::optional<double> trafficOf(tgl::LaunchOp launch) {
     if (!elements)
       return std::nullopt;
     double each = type.getElementType().getIntOrFloatBitWidth() / 8.0;
-    bytes += each * (std::min(own.read, double(*elements)) + std::min(own.written, double(*elements)));
+    bytes +=
+        each * (std::min(own.read, double(*elements)) + std::min(own.written, double(*elements)));
   }
   return bytes;
 }
 
-/// Operations as KernelWork counts them: one for each arithmetic operation on floats and each step of a reduction.
+/// Operations as KernelWork counts them: one for each arithmetic operation on floats and each step
+/// of a reduction.
 static std::optional<double> operationsOf(tgl::LaunchOp launch) {
   double operations = 0;
   bool isKnown = true;
   launch.walk([&](mlir::Operation *op) {
     bool isStep = isa<tgl::ReduceOp>(op);
-    bool isArithmetic = isa_and_nonnull<mlir::arith::ArithDialect, mlir::math::MathDialect>(op->getDialect()) && op->getNumOperands() > 0 &&
-                        isa<mlir::FloatType>(op->getOperand(op->getNumOperands() - 1).getType()) &&
-                        !isa<mlir::CastOpInterface, mlir::arith::SelectOp>(op);
+    bool isArithmetic =
+        isa_and_nonnull<mlir::arith::ArithDialect, mlir::math::MathDialect>(op->getDialect()) &&
+        op->getNumOperands() > 0 &&
+        isa<mlir::FloatType>(op->getOperand(op->getNumOperands() - 1).getType()) &&
+        !isa<mlir::CastOpInterface, mlir::arith::SelectOp>(op);
     if (!isStep && !isArithmetic)
       return;
     std::optional<double> points = pointsAround(op);
@@ -167,7 +182,9 @@ static std::optional<double> operationsOf(tgl::LaunchOp launch) {
 }
 
 static LaunchUnit unitOf(MmaType type) {
-  return type == MmaType::TF32 ? LaunchUnit::TensorSingle : isBytes(type) ? LaunchUnit::TensorBytes : LaunchUnit::TensorHalf;
+  return type == MmaType::TF32 ? LaunchUnit::TensorSingle
+         : isBytes(type)       ? LaunchUnit::TensorBytes
+                               : LaunchUnit::TensorHalf;
 }
 
 /// The tile and the unit of the launch's first statement that has a tile.
@@ -183,13 +200,15 @@ static void describeTile(tgl::LaunchOp launch, LaunchExplanation &explanation) {
       return;
     }
     if (std::optional<TileLoopShape> tile = TileLoopShape::of(op)) {
-      explanation.tile = std::to_string(tile->rows()) + " rows, " + std::to_string(tile->columns) + " points of the loop";
+      explanation.tile = std::to_string(tile->rows()) + " rows, " + std::to_string(tile->columns) +
+                         " points of the loop";
       if (Matched<TileLoopPlan> plan = planTileLoop(op))
         explanation.unit = LaunchUnit::TensorHalf;
       return;
     }
     if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op)) {
-      explanation.tile = "clusters of " + std::to_string(shape->cluster) + " blocks of " + std::to_string(shape->threads) + " threads";
+      explanation.tile = "clusters of " + std::to_string(shape->cluster) + " blocks of " +
+                         std::to_string(shape->threads) + " threads";
       return;
     }
     for (auto loop : op.getBody().getOps<tgl::ForOp>())
@@ -200,7 +219,8 @@ static void describeTile(tgl::LaunchOp launch, LaunchExplanation &explanation) {
   }
 }
 
-std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel, ArrayRef<CollectedRemark> remarks) {
+std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
+                                                       ArrayRef<CollectedRemark> remarks) {
   std::vector<LaunchExplanation> result;
   kernel.walk([&](tgl::LaunchOp launch) {
     LaunchExplanation explanation;
@@ -212,8 +232,8 @@ std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel, Arr
     describeTile(launch, explanation);
     DenseSet<mlir::Location> locations;
     launch.walk([&](mlir::Operation *op) { locations.insert(op->getLoc()); });
-    // Remarks of the schedule name the launch; those of passes before it stand at a statement that is in it now. Of a
-    // strategy the last tells of the form that the launch has in the end.
+    // Remarks of the schedule name the launch; those of passes before it stand at a statement that
+    // is in it now. Of a strategy the last tells of the form that the launch has in the end.
     MapVector<StringRef, const CollectedRemark *> last;
     for (const CollectedRemark &remark : remarks)
       if (remark.launch == explanation.name || locations.contains(remark.location))
@@ -221,7 +241,8 @@ std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel, Arr
           if (auto &slot = last[remark.strategy]; !slot || slot->isOther || !remark.isOther)
             slot = &remark;
     for (auto &[strategy, remark] : last)
-      explanation.mismatches.push_back({strategy.str(), remark->reason, remark->edit, placeOf(remark->location), remark->isOther});
+      explanation.mismatches.push_back({strategy.str(), remark->reason, remark->edit,
+                                        placeOf(remark->location), remark->isOther});
     result.push_back(std::move(explanation));
   });
   return result;

@@ -1,4 +1,5 @@
-//===- Explain.h - What each launch does, what bounds it, and what was not possible -----*- C++ -*-===//
+//===- Explain.h - What each launch does, what bounds it, and what was not possible -----*- C++
+//-*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `tegula compile --why`. Passes report as remarks which strategies do not compute a statement, and why (passes/analysis/Matched.h);
-// a RemarkCollector keeps them while passes run, and explainLaunches puts them to the launches of the scheduled kernel, with what
-// each launch moves and computes.
+// `tegula compile --why`. Passes report as remarks which strategies do not compute a statement, and
+// why (passes/analysis/Matched.h); a RemarkCollector keeps them while passes run, and
+// explainLaunches puts them to the launches of the scheduled kernel, with what each launch moves
+// and computes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_COMPILER_EXPLAIN_H
@@ -55,7 +57,8 @@ struct CollectedRemark {
 std::shared_ptr<std::vector<CollectedRemark>> collectMismatches(mlir::MLIRContext &context);
 
 /// The launches of a scheduled kernel, in order.
-std::vector<LaunchExplanation> explainLaunches(tgl::KernelOp kernel, llvm::ArrayRef<CollectedRemark> remarks);
+std::vector<LaunchExplanation> explainLaunches(tgl::KernelOp kernel,
+                                               llvm::ArrayRef<CollectedRemark> remarks);
 
 } // namespace tegula
 

@@ -6,17 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Nearly all of the time of a compilation is LLVM's, and grows with the number of vector instructions. The
-// functions of statements do not call each other, so they are dealt out; what they call (elementary
-// functions, the tile of a matrix product) is made again in each part that needs it.
+// Nearly all of the time of a compilation is LLVM's, and grows with the number of vector
+// instructions. The functions of statements do not call each other, so they are dealt out; what
+// they call (elementary functions, the tile of a matrix product) is made again in each part that
+// needs it.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/ParallelCodegen.h"
 
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/cpu/Jit.h"
-#include "codegen/ptx/Ptx.h"
 #include "codegen/llvm/PtxVersion.h"
+#include "codegen/ptx/Ptx.h"
 #include "support/Workers.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -52,7 +53,8 @@ void collectErrors(LLVMContext &context, std::string &heard) {
       &heard);
 }
 
-/// Selecting a vector instruction takes several times as long as a scalar one (measured on kernels of many products).
+/// Selecting a vector instruction takes several times as long as a scalar one (measured on kernels
+/// of many products).
 static uint64_t weightOf(const Function &function) {
   uint64_t weight = 0;
   for (const BasicBlock &block : function)
@@ -79,15 +81,17 @@ static void addCallees(const Function &function, SetVector<const Function *> &ca
           addCallees(*callee, callees);
 }
 
-/// The heaviest root first, each to the part that it makes least heavy: one where what it calls is made
-/// already, where that is much.
+/// The heaviest root first, each to the part that it makes least heavy: one where what it calls is
+/// made already, where that is much.
 static Shares divide(const Module &module, unsigned maxParts, uint64_t minWeight) {
   struct Root {
     uint64_t weight;
     unsigned place;
     std::string name;
     SetVector<const Function *> callees;
-    bool operator>(const Root &other) const { return std::tie(weight, name) > std::tie(other.weight, other.name); }
+    bool operator>(const Root &other) const {
+      return std::tie(weight, name) > std::tie(other.weight, other.name);
+    }
   };
   std::vector<Root> roots;
   uint64_t total = 0;
@@ -100,7 +104,8 @@ static Shares divide(const Module &module, unsigned maxParts, uint64_t minWeight
     roots.push_back(std::move(root));
   }
   llvm::sort(roots, std::greater<>()); // names are distinct
-  size_t numParts = std::clamp<size_t>(total / minWeight, 1, std::min<size_t>(maxParts, roots.size()));
+  size_t numParts =
+      std::clamp<size_t>(total / minWeight, 1, std::min<size_t>(maxParts, roots.size()));
   Shares shares(numParts);
   std::vector<uint64_t> weights(numParts);
   std::vector<DenseSet<const Function *>> made(numParts);
@@ -129,7 +134,8 @@ static Shares divide(const Module &module, unsigned maxParts, uint64_t minWeight
   return shares;
 }
 
-/// Leaves the bodies of `share` and of what it calls. Of a module that is read lazily, only they are read.
+/// Leaves the bodies of `share` and of what it calls. Of a module that is read lazily, only they
+/// are read.
 static Error keepShare(Module &module, const Shares &shares, unsigned part) {
   for (auto [number, share] : enumerate(shares))
     for (const std::string &name : share) {
@@ -198,8 +204,10 @@ makeParts(Module &module, const Shares &shares, unsigned threads, std::string &h
   return made;
 }
 
-std::vector<std::unique_ptr<MemoryBuffer>> assembleInParallel(Module &module, const HostTarget &target,
-                                                           unsigned maxParts, std::string &heard) {
+std::vector<std::unique_ptr<MemoryBuffer>> assembleInParallel(Module &module,
+                                                              const HostTarget &target,
+                                                              unsigned maxParts,
+                                                              std::string &heard) {
   /// A thread and its context cost about a millisecond, which is that much code.
   constexpr uint64_t minWeight = 1500;
   Shares shares = divide(module, std::max(1u, maxParts), minWeight);
@@ -217,7 +225,8 @@ static void nameAfter(unsigned part, Module &module) {
       value.setName(value.getName() + "." + Twine(part));
 }
 
-/// Appends a text of PTX to another of the same target: without its directives, and declarations that were made.
+/// Appends a text of PTX to another of the same target: without its directives, and declarations
+/// that were made.
 static void appendPtx(std::string &whole, StringRef part) {
   constexpr StringLiteral lastDirective = ".address_size 64\n";
   part = part.substr(part.find(lastDirective) + lastDirective.size());
@@ -230,16 +239,19 @@ static void appendPtx(std::string &whole, StringRef part) {
   }
 }
 
-/// ptxas has threads take functions in the order of the text: none is to begin the longest when others have nothing left.
+/// ptxas has threads take functions in the order of the text: none is to begin the longest when
+/// others have nothing left.
 static void putHeaviestFirst(Module &module) {
   DenseMap<const Function *, uint64_t> weights;
   for (const Function &function : module)
     weights[&function] = weightOf(function);
-  module.getFunctionList().sort(
-      [&](const Function &lhs, const Function &rhs) { return weights.lookup(&lhs) > weights.lookup(&rhs); });
+  module.getFunctionList().sort([&](const Function &lhs, const Function &rhs) {
+    return weights.lookup(&lhs) > weights.lookup(&rhs);
+  });
 }
 
-std::string emitPtxInParallel(Module &module, StringRef target, unsigned threads, PassRuns *runs, std::string &heard) {
+std::string emitPtxInParallel(Module &module, StringRef target, unsigned threads, PassRuns *runs,
+                              std::string &heard) {
   // More parts than threads of a small machine: each should cost little beside what it makes.
   constexpr unsigned maxParts = 16;
   constexpr uint64_t minWeight = 4000;
@@ -252,7 +264,8 @@ std::string emitPtxInParallel(Module &module, StringRef target, unsigned threads
   Shares shares = divide(module, hasLines ? 1 : maxParts, minWeight);
   std::vector<std::unique_ptr<MemoryBuffer>> texts =
       makeParts(module, shares, threads, heard, [&](Module &part, unsigned number) {
-        std::unique_ptr<TargetMachine> machine = cantFail(createDeviceMachine(target, minPtxVersion));
+        std::unique_ptr<TargetMachine> machine =
+            cantFail(createDeviceMachine(target, minPtxVersion));
         if (shares.size() > 1)
           nameAfter(number, part);
         optimizeForDevice(part, *machine);

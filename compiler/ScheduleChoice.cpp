@@ -22,7 +22,9 @@ template <typename Values> static bool isEmpty(const Values &values) {
   return all_of(values, [](const auto &value) { return value == std::decay_t<decltype(value)>(); });
 }
 
-bool ScheduleChoice::isDefault() const { return isEmpty(tiles) && isEmpty(units) && without.empty(); }
+bool ScheduleChoice::isDefault() const {
+  return isEmpty(tiles) && isEmpty(units) && without.empty();
+}
 
 std::string ScheduleChoice::tensorTile() const {
   // A single name would be for all statements.
@@ -34,7 +36,9 @@ std::string ScheduleChoice::text() const {
   if (!isEmpty(tiles))
     parts.push_back("tiles=" + join(tiles, ","));
   if (!isEmpty(units))
-    parts.push_back("units=" + join(map_range(units, [](PlanStep::Unit unit) { return unitNames[unit]; }), ","));
+    parts.push_back(
+        "units=" +
+        join(map_range(units, [](PlanStep::Unit unit) { return unitNames[unit]; }), ","));
   if (!without.empty())
     parts.push_back("without=" + join(without, ","));
   return parts.empty() ? "default" : join(parts, " ");
@@ -55,7 +59,8 @@ std::optional<ScheduleChoice> ScheduleChoice::parse(StringRef text) {
         choice.tiles.push_back(value.str());
       } else if (what == "without") {
         choice.without.push_back(currentName(value).str());
-      } else if (auto *unit = find(unitNames, value); what == "units" && unit != std::end(unitNames)) {
+      } else if (auto *unit = find(unitNames, value);
+                 what == "units" && unit != std::end(unitNames)) {
         choice.units.push_back(PlanStep::Unit(unit - unitNames));
       } else {
         return std::nullopt;
@@ -65,7 +70,8 @@ std::optional<ScheduleChoice> ScheduleChoice::parse(StringRef text) {
   return choice;
 }
 
-template <typename Value> static void replace(std::vector<Value> &values, const std::vector<Value> &others) {
+template <typename Value>
+static void replace(std::vector<Value> &values, const std::vector<Value> &others) {
   values.resize(std::max(values.size(), others.size()));
   for (auto [value, other] : zip(values, others))
     if (other != Value())
@@ -115,7 +121,8 @@ static SmallVector<std::string, 6> partsOf(const TunedKey &key) {
   std::string sizes;
   for (const auto &[name, value] : key.sizes)
     sizes += name + "=" + std::to_string(value) + ",";
-  return {"schedule", TEGULA_VERSION " LLVM " LLVM_VERSION_STRING, key.target, key.device, sizes, key.program};
+  return {"schedule", TEGULA_VERSION " LLVM " LLVM_VERSION_STRING, key.target, key.device, sizes,
+          key.program};
 }
 
 void tegula::keepTuned(const TunedKey &key, const ScheduleChoice &choice) {
@@ -125,6 +132,7 @@ void tegula::keepTuned(const TunedKey &key, const ScheduleChoice &choice) {
 
 std::optional<ScheduleChoice> tegula::findTuned(const TunedKey &key) {
   SmallVector<std::string, 6> parts = partsOf(key);
-  std::optional<std::string> text = folder().find(SmallVector<StringRef, 6>(parts.begin(), parts.end()));
+  std::optional<std::string> text =
+      folder().find(SmallVector<StringRef, 6>(parts.begin(), parts.end()));
   return text ? ScheduleChoice::parse(*text) : std::nullopt;
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A schedule is the compiler's, from its model of cost. A choice replaces parts of it, as `tegula tune` does and then
-// keeps on disk what was faster.
+// A schedule is the compiler's, from its model of cost. A choice replaces parts of it, as `tegula
+// tune` does and then keeps on disk what was faster.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_COMPILER_SCHEDULECHOICE_H
@@ -29,8 +29,8 @@ struct TileOption {
 };
 
 struct ScheduleChoice {
-  /// By statement that can have tiles (TensorTile::fullName, perhaps with settings: tegula::chooseTile); empty: the model's. Statements beyond the end are the
-  /// model's too.
+  /// By statement that can have tiles (TensorTile::fullName, perhaps with settings:
+  /// tegula::chooseTile); empty: the model's. Statements beyond the end are the model's too.
   std::vector<std::string> tiles;
   /// By step of the plan that launches.
   std::vector<PlanStep::Unit> units;
@@ -54,14 +54,14 @@ std::vector<PlanStep *> launchSteps(Plan &plan);
 
 /// The key of a tuned choice.
 struct TunedKey {
-  std::string program;                  // its IR before sizes are known
+  std::string program; // its IR before sizes are known
   std::map<std::string, int64_t> sizes;
-  std::string target;                   // sm_90a
-  std::string device;                   // the driver's name for it
+  std::string target; // sm_90a
+  std::string device; // the driver's name for it
 };
 
-/// Kept in the folder `tuned` of the disk cache (support/DiskCache.h), with the versions of Tegula and LLVM in its
-/// key: whole, or not at all.
+/// Kept in the folder `tuned` of the disk cache (support/DiskCache.h), with the versions of Tegula
+/// and LLVM in its key: whole, or not at all.
 void keepTuned(const TunedKey &key, const ScheduleChoice &choice);
 std::optional<ScheduleChoice> findTuned(const TunedKey &key);
 

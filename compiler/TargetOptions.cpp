@@ -25,8 +25,7 @@ TileMachine tegula::tileMachineOf(const CompileOptions &options, PassRuns *runs)
   if (options.target == "cpu")
     return {};
   return {device::sharedBytes(capabilityOf(options)), deviceOf(options) == "sm_90a",
-          !runs || runs->shouldRun("bulk-copies", ""),
-          !runs || runs->shouldRun("tma-16bit", ""),
+          !runs || runs->shouldRun("bulk-copies", ""), !runs || runs->shouldRun("tma-16bit", ""),
           options.target == "emulate" ? 0 : TileMachine().minTmaMacs};
 }
 

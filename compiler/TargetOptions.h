@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Capabilities of a compilation's target, and which of them `--disable` switches off by name, as the
-// passes and the emission of device code ask for it. Where the target is `emulate`, that of the
+// Capabilities of a compilation's target, and which of them `--disable` switches off by name, as
+// the passes and the emission of device code ask for it. Where the target is `emulate`, that of the
 // device that the emulator is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_COMPILER_TARGETOPTIONS_H
 #define TEGULA_COMPILER_TARGETOPTIONS_H
 
-#include "compiler/Compiler.h"
 #include "codegen/common/Emitter.h"
+#include "compiler/Compiler.h"
 
 namespace tegula {
 

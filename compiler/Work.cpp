@@ -41,13 +41,15 @@ private:
     around.push_back(position);
   }
 
-  /// What a device loses of products of f8 (dsl/SPEC.md, 6.4), as the terms of a sum in f32 that loses as much: 2^-11.
+  /// What a device loses of products of f8 (dsl/SPEC.md, 6.4), as the terms of a sum in f32 that
+  /// loses as much: 2^-11.
   void countSmallProducts(tgl::ReduceOp reduce) {
     constexpr int64_t terms = 1 << 26;
     std::optional<tgl::Contraction> contraction = tgl::matchContraction(reduce);
     auto isSmall = [](const tgl::Contraction::Factor &factor) {
       auto read = factor.value.getDefiningOp<tgl::ReadOp>();
-      return read && isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(read.getTensorType().getElementType());
+      return read && isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(
+                         read.getTensorType().getElementType());
     };
     if (!contraction || !all_of(contraction->factors, isSmall))
       return;

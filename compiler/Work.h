@@ -7,16 +7,16 @@
 //===----------------------------------------------------------------------===//
 //
 // Counted on the equations as emitted, before any pass: what the program asks for, whatever the
-// compiler makes of it. Each arithmetic operation, comparison and elementary function on floats is one
-// operation; so is each combining step of a reduction. A bound that depends on an outer index
+// compiler makes of it. Each arithmetic operation, comparison and elementary function on floats is
+// one operation; so is each combining step of a reduction. A bound that depends on an outer index
 // (`for k in 0:i+1`) counts with that index at the middle of its range.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_COMPILER_WORK_H
 #define TEGULA_COMPILER_WORK_H
 
-#include "symbolic/IndexExpr.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "symbolic/IndexExpr.h"
 #include <functional>
 #include <vector>
 
@@ -31,8 +31,8 @@ public:
   double operations(const SizeOf &sizeOf) const;
   /// The most terms that one sum adds up (or product, scan, loop), at least 1.
   double depth(const SizeOf &sizeOf) const;
-  /// Roundings to fewer than 32 bits on the way to a result, and the result's own. Each temporary's counts twice, as sums
-  /// of what it is multiplied by may cancel.
+  /// Roundings to fewer than 32 bits on the way to a result, and the result's own. Each temporary's
+  /// counts twice, as sums of what it is multiplied by may cancel.
   unsigned roundings() const { return 1 + 2 * narrowTemporaries; }
 
 private:

@@ -109,13 +109,16 @@ public:
     outs() << title << '\n';
     std::string time;
     raw_string_ostream(time) << format("%.2f us", 1e6 * *base.getNumber("seconds"));
-    outs() << "  with all passes: " << time << ", compiled in " << format("%.1f ms", *base.getNumber("milliseconds"))
-           << ", " << *base.getInteger("instructions") << " instructions";
+    outs() << "  with all passes: " << time << ", compiled in "
+           << format("%.1f ms", *base.getNumber("milliseconds")) << ", "
+           << *base.getInteger("instructions") << " instructions";
     if (std::optional<int64_t> registers = base.getInteger("registers"))
-      outs() << ", " << *registers << " registers, " << *base.getInteger("spillBytes") << " bytes spilled";
+      outs() << ", " << *registers << " registers, " << *base.getInteger("spillBytes")
+             << " bytes spilled";
     outs() << '\n';
-    outs() << "  the same code again: " << format("%.2fx to %.2fx", base.getNumber("noiseLower").value_or(1),
-                                                 base.getNumber("noiseUpper").value_or(1))
+    outs() << "  the same code again: "
+           << format("%.2fx to %.2fx", base.getNumber("noiseLower").value_or(1),
+                     base.getNumber("noiseUpper").value_or(1))
            << '\n';
     table(one, /*hasSpread=*/true);
     for (const std::string &note : notes)
@@ -150,7 +153,8 @@ private:
     worth.upper = event.getNumber("timeUpper").value_or(0);
   }
 
-  /// The interval of a time; of one that holds 1, or reaches into that of the same code against itself, that it is noise.
+  /// The interval of a time; of one that holds 1, or reaches into that of the same code against
+  /// itself, that it is noise.
   std::string spreadOf(const Worth &worth) const {
     double low = std::min(1.0, base.getNumber("noiseLower").value_or(1));
     double high = std::max(1.0, base.getNumber("noiseUpper").value_or(1));
@@ -185,7 +189,8 @@ private:
         needed.push_back(entry.first);
     }
     llvm::sort(rows, [](auto *a, auto *b) { // of equal ones, the first of the pipeline
-      return std::make_pair(-a->second.time.value(), a) < std::make_pair(-b->second.time.value(), b);
+      return std::make_pair(-a->second.time.value(), a) <
+             std::make_pair(-b->second.time.value(), b);
     });
     StringRef how = isAdded ? "with" : "without";
     if (!rows.empty())
@@ -196,7 +201,8 @@ private:
       const Worth &worth = row->second;
       outs() << "  " << left_justify(row->first, 34) << right_justify(quotient(worth.time), 8)
              << left_justify(hasSpread ? "  " + spreadOf(worth) : "", hasSpread ? 22 : 0)
-             << right_justify(quotient(worth.compile), 9) << right_justify(quotient(worth.instructions), 8);
+             << right_justify(quotient(worth.compile), 9)
+             << right_justify(quotient(worth.instructions), 8);
       if (hasRegisters)
         outs() << right_justify(quotient(worth.registers), 11);
       outs() << '\n';
@@ -219,8 +225,8 @@ private:
 
 } // namespace
 
-ExitCode runAblation(ArrayRef<std::string> paths, const StudyOptions &options, ArrayRef<StringRef> passes,
-                     double deadline, bool json) {
+ExitCode runAblation(ArrayRef<std::string> paths, const StudyOptions &options,
+                     ArrayRef<StringRef> passes, double deadline, bool json) {
   ::setenv("TEGULA_CACHE_DIR", "", 1); // compile times are those of compiling
   Ablation ablation(passes, json);
   ablation.run(paths, options, deadline);

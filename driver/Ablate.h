@@ -13,8 +13,9 @@
 
 namespace tegula {
 
-/// Prints what each pass is worth for the cases of all files: a table for each case, and where there are several one
-/// over all. `passes`: of these alone, where any are named. `json`: one object a line instead.
+/// Prints what each pass is worth for the cases of all files: a table for each case, and where
+/// there are several one over all. `passes`: of these alone, where any are named. `json`: one
+/// object a line instead.
 ExitCode runAblation(llvm::ArrayRef<std::string> paths, const bench::StudyOptions &options,
                      llvm::ArrayRef<llvm::StringRef> passes, double deadline, bool json);
 

@@ -25,7 +25,8 @@ using namespace tegula::bench;
 namespace tegula {
 
 static cl::SubCommand sub("bench", "Compare kernels with libtorch, in error and in time");
-static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."), cl::sub(sub));
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."),
+                                   cl::sub(sub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("This kernel alone (default: those that the "
                                                 "reference has a function for)"),
@@ -44,30 +45,37 @@ static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
 static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
                                       cl::desc("Of products, for a kernel that does not say"),
                                       cl::sub(sub));
-static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
-                                       cl::desc("The tile of matrix products on tensor cores, where it is possible"),
-                                       cl::sub(sub));
-static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
-                                   cl::init("cpu"), cl::sub(sub));
-static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
+static cl::opt<std::string>
+    tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
+               cl::desc("The tile of matrix products on tensor cores, where it is possible"),
+               cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
+                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
+static cl::opt<bool> tuned("tuned",
+                           cl::desc("On a device: with the schedules that `tegula tune` kept"),
+                           cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
-static cl::opt<std::string> ablatePasses("ablate", cl::ValueOptional, cl::value_desc("licm,gvn"),
-                                         cl::desc("Leave out each pass in turn, ours and LLVM's, or those named, "
-                                                  "and tell what it is worth; without libtorch"),
-                                         cl::sub(sub));
+static cl::opt<std::string>
+    ablatePasses("ablate", cl::ValueOptional, cl::value_desc("licm,gvn"),
+                 cl::desc("Leave out each pass in turn, ours and LLVM's, or those named, "
+                          "and tell what it is worth; without libtorch"),
+                 cl::sub(sub));
 static cl::opt<bool> dependentLaunches(
-    "dependent-launches", cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
-    cl::sub(sub));
-static cl::opt<unsigned> graphCalls("graph", cl::value_desc("CALLS"),
-                                    cl::desc("Time so many calls captured in a CUDA graph, libtorch's too (at least 1)"),
-                                    cl::init(0), cl::sub(sub));
-static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
+    "dependent-launches",
+    cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"), cl::sub(sub));
+static cl::opt<unsigned>
+    graphCalls("graph", cl::value_desc("CALLS"),
+               cl::desc("Time so many calls captured in a CUDA graph, libtorch's too (at least 1)"),
+               cl::init(0), cl::sub(sub));
+static cl::opt<bool> checkedMode("checked",
+                                 cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
 static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
                              cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print one JSON object a case (docs/bench.md)"),
                           cl::sub(sub));
-static cl::opt<unsigned> threads("threads", cl::desc("Threads of kernel and libtorch (default: all)"),
+static cl::opt<unsigned> threads("threads",
+                                 cl::desc("Threads of kernel and libtorch (default: all)"),
                                  cl::init(0), cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
 static cl::opt<double> seconds("seconds", cl::desc("Time to measure for, each case"), cl::init(1),
@@ -86,7 +94,10 @@ std::string timeText(double value) {
     ++unit;
   }
   std::string text;
-  raw_string_ostream(text) << format(value < 10 ? "%.2f " : value < 100 ? "%.1f " : "%.0f ", value)
+  raw_string_ostream(text) << format(value < 10    ? "%.2f "
+                                     : value < 100 ? "%.1f "
+                                                   : "%.0f ",
+                                     value)
                            << units[unit];
   return text;
 }
@@ -109,14 +120,15 @@ std::string percent(double share) {
   return text;
 }
 
-/// The share of the roofline. It is of data that are read in full from memory, and says nothing where it is beyond 100 %:
-/// they were in a cache, or were not all needed.
+/// The share of the roofline. It is of data that are read in full from memory, and says nothing
+/// where it is beyond 100 %: they were in a cache, or were not all needed.
 std::string shareText(const json::Object &roofline) {
   double share = *roofline.getNumber("share");
   return share > 1 ? "n/a" : percent(share);
 }
 
-/// What makes times doubtful, or nothing: other programs that work beside, or calls that differ much.
+/// What makes times doubtful, or nothing: other programs that work beside, or calls that differ
+/// much.
 std::string doubtOf(const json::Object &event) {
   constexpr double fewProcessors = 0.2, wideSpread = 0.3;
   auto spreadOf = [&](StringRef name) {
@@ -200,16 +212,19 @@ private:
     if (const json::Object *time = event.getObject("time")) {
       const json::Object &other = *event.getObject("libtorchTime");
       outs() << "\n      " << timeText(*time->getNumber("median")) << " ("
-             << timeText(*time->getNumber("lower")) << " to "
-             << timeText(*time->getNumber("upper")) << ", " << *time->getInteger("calls")
-             << " calls), libtorch " << timeText(*other.getNumber("median")) << " ("
-             << timeText(*other.getNumber("lower")) << " to " << timeText(*other.getNumber("upper")) << "): "
-             << quotient(*event.getNumber("speedup")) << " (" << quotient(*event.getNumber("speedupLower")) << " to "
+             << timeText(*time->getNumber("lower")) << " to " << timeText(*time->getNumber("upper"))
+             << ", " << *time->getInteger("calls") << " calls), libtorch "
+             << timeText(*other.getNumber("median")) << " (" << timeText(*other.getNumber("lower"))
+             << " to " << timeText(*other.getNumber("upper"))
+             << "): " << quotient(*event.getNumber("speedup")) << " ("
+             << quotient(*event.getNumber("speedupLower")) << " to "
              << quotient(*event.getNumber("speedupUpper")) << "); "
              << format("%.1f GB/s, %.1f GFLOP/s", *event.getNumber("gigabytesPerSecond"),
                        *event.getNumber("gigaflopsPerSecond"));
       if (const json::Object *roofline = event.getObject("roofline"))
-        outs() << ", " << (*roofline->getNumber("share") > 1 ? "beyond the roofline of memory" : shareText(*roofline) + " of the roofline");
+        outs() << ", "
+               << (*roofline->getNumber("share") > 1 ? "beyond the roofline of memory"
+                                                     : shareText(*roofline) + " of the roofline");
       if (std::string doubt = doubtOf(event); !doubt.empty())
         outs() << "\n      the machine is busy: " << doubt;
     }
@@ -218,10 +233,10 @@ private:
 
   void row(StringRef path, const json::Object &event) {
     if (!hasHeader)
-      outs() << left_justify("kernel", 20) << left_justify("sizes", 44)
-             << right_justify("error", 9) << right_justify("libtorch", 10)
-             << right_justify("time", 10) << right_justify("libtorch", 10)
-             << right_justify("speed", 8) << right_justify("interval", 16) << right_justify("roofline", 10) << '\n';
+      outs() << left_justify("kernel", 20) << left_justify("sizes", 44) << right_justify("error", 9)
+             << right_justify("libtorch", 10) << right_justify("time", 10)
+             << right_justify("libtorch", 10) << right_justify("speed", 8)
+             << right_justify("interval", 16) << right_justify("roofline", 10) << '\n';
     hasHeader = true;
     auto [ours, torchs] = errors(event);
     outs() << left_justify(label(path, event), 20) << left_justify(*event.getString("case"), 44)
@@ -256,7 +271,8 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
         return 0;
       }
       if (tellSyntaxErrors(*loaded)) {
-        sendObject(json::Object{{"event", "error"}, {"exit", int(ExitWrongProgram)}, {"message", ""}});
+        sendObject(
+            json::Object{{"event", "error"}, {"exit", int(ExitWrongProgram)}, {"message", ""}});
         return 0;
       }
       return !runCases(path, *loaded->module, loaded->diagnostics, options, firstCase, sendObject);
@@ -265,7 +281,8 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
       Expected<json::Value> event = json::parse(line);
       if (!event) {
         consumeError(event.takeError());
-        return; // a library's own chatter cannot reach this pipe; a broken line is the child's death
+        return; // a library's own chatter cannot reach this pipe; a broken line is the child's
+                // death
       }
       json::Object &object = *event->getAsObject();
       StringRef kind = *object.getString("event");
@@ -320,7 +337,8 @@ ExitCode run() {
   options.checked = checkedMode;
   options.dependentLaunches = dependentLaunches;
   options.graphCalls = graphCalls;
-  if (graphCalls.getNumOccurrences() && (graphCalls < 1 || graphCalls > 10000 || target != "cuda")) {
+  if (graphCalls.getNumOccurrences() &&
+      (graphCalls < 1 || graphCalls > 10000 || target != "cuda")) {
     errs() << "tegula: --graph takes 1 to 10000 calls, with --target=cuda\n";
     return ExitWrongCall;
   }
@@ -335,8 +353,10 @@ ExitCode run() {
   if (!readSettings({sizeTexts, constantTexts, typeTexts}, options.settings))
     return ExitWrongCall;
   if (ablatePasses.getNumOccurrences()) {
-    if (options.checkOnly || checkedMode || dependentLaunches || summary || graphCalls) { // checkOnly: also the emulator
-      errs() << "tegula: --ablate times on cpu or cuda: it takes no --check, --checked, --summary, --graph or "
+    if (options.checkOnly || checkedMode || dependentLaunches || summary ||
+        graphCalls) { // checkOnly: also the emulator
+      errs() << "tegula: --ablate times on cpu or cuda: it takes no --check, --checked, --summary, "
+                "--graph or "
                 "--dependent-launches\n";
       return ExitWrongCall;
     }

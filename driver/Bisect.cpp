@@ -24,29 +24,35 @@ namespace tegula {
 static cl::SubCommand sub("bisect", "Find the pass after which a result or a time goes wrong");
 static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
-                                       cl::desc("The kernel (default: the file's last)"), cl::sub(sub));
-static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
-                                       cl::desc("Sizes (default: the first case of FILE.ref.py)"), cl::sub(sub));
-static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"), cl::desc("Constants, scalars"),
-                                           cl::sub(sub));
-static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"), cl::desc("Types of generic parameters"),
+                                       cl::desc("The kernel (default: the file's last)"),
                                        cl::sub(sub));
-static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
-                                   cl::init("cpu"), cl::sub(sub));
+static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
+                                       cl::desc("Sizes (default: the first case of FILE.ref.py)"),
+                                       cl::sub(sub));
+static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
+                                           cl::desc("Constants, scalars"), cl::sub(sub));
+static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
+                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
+                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> exact("exact", cl::desc("Every bit must stay"), cl::sub(sub));
-static cl::opt<bool> timeMode("time", cl::desc("Look for the run after which the kernel is slower, not wrong"),
-                              cl::sub(sub));
+static cl::opt<bool>
+    timeMode("time", cl::desc("Look for the run after which the kernel is slower, not wrong"),
+             cl::sub(sub));
 static cl::opt<double> slower("slower", cl::value_desc("1.1"), cl::init(1.1),
-                              cl::desc("With --time: how many times as long is wrong"), cl::sub(sub));
-static cl::opt<uint64_t> from("from", cl::desc("With --time: the first run"), cl::init(1), cl::sub(sub));
+                              cl::desc("With --time: how many times as long is wrong"),
+                              cl::sub(sub));
+static cl::opt<uint64_t> from("from", cl::desc("With --time: the first run"), cl::init(1),
+                              cl::sub(sub));
 static cl::opt<uint64_t> to("to", cl::desc("With --time: the last run (default: of all)"),
                             cl::init(PassRuns::all), cl::sub(sub));
-static cl::opt<unsigned> threads("threads", cl::desc("Threads of the kernel (default: all)"), cl::init(0),
-                                 cl::sub(sub));
+static cl::opt<unsigned> threads("threads", cl::desc("Threads of the kernel (default: all)"),
+                                 cl::init(0), cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
-static cl::opt<double> seconds("seconds", cl::desc("With --time: time to measure for, each run"), cl::init(0.2),
-                               cl::sub(sub));
-static cl::opt<double> deadline("deadline", cl::desc("Seconds after which code that hangs is given up"),
+static cl::opt<double> seconds("seconds", cl::desc("With --time: time to measure for, each run"),
+                               cl::init(0.2), cl::sub(sub));
+static cl::opt<double> deadline("deadline",
+                                cl::desc("Seconds after which code that hangs is given up"),
                                 cl::init(300), cl::sub(sub));
 
 namespace {
@@ -76,8 +82,10 @@ public:
   }
 
 private:
-  /// Runs `work` on the study in a child. What it sends goes to `receive`, errors to `exit`. How it ended.
-  ChildEnd inChild(function_ref<Error(Study &, Send)> work, function_ref<void(const json::Object &)> receive) {
+  /// Runs `work` on the study in a child. What it sends goes to `receive`, errors to `exit`. How it
+  /// ended.
+  ChildEnd inChild(function_ref<Error(Study &, Send)> work,
+                   function_ref<void(const json::Object &)> receive) {
     bool isDone = false;
     ChildEnd end = runInChild(
         [&](function_ref<void(StringRef)> sendLine) -> int {
@@ -88,7 +96,8 @@ private:
           };
           ::setenv("TEGULA_CACHE_DIR", "", 1);
           std::pair<int, std::string> failure = studyWith(work, send);
-          send(json::Object{{"event", "end"}, {"exit", failure.first}, {"message", failure.second}});
+          send(
+              json::Object{{"event", "end"}, {"exit", failure.first}, {"message", failure.second}});
           return 0;
         },
         [&](StringRef line) {
@@ -102,7 +111,8 @@ private:
           exit = static_cast<ExitCode>(*object.getInteger("exit"));
           StringRef message = *object.getString("message");
           if (!message.empty())
-            errs() << "tegula: " << path << ": " << message << (message.ends_with("\n") ? "" : "\n");
+            errs() << "tegula: " << path << ": " << message
+                   << (message.ends_with("\n") ? "" : "\n");
         },
         deadline);
     if (!isDone && end.ok())
@@ -123,7 +133,8 @@ private:
                                                    : ExitInternalError;
       return {code, toString(std::move(error))};
     };
-    Expected<std::unique_ptr<Study>> study = Study::make(path, *loaded->module, loaded->diagnostics, options);
+    Expected<std::unique_ptr<Study>> study =
+        Study::make(path, *loaded->module, loaded->diagnostics, options);
     if (!study)
       return failure(study.takeError());
     if (Error error = (*study)->select((*study)->cases().front()))
@@ -155,7 +166,8 @@ private:
       if (const json::Array *made = event.getArray("runs"); made && made->size() >= runs.size()) {
         runs.clear();
         for (const json::Value &one : *made)
-          runs.push_back({(*one.getAsArray())[0].getAsString()->str(), (*one.getAsArray())[1].getAsString()->str()});
+          runs.push_back({(*one.getAsArray())[0].getAsString()->str(),
+                          (*one.getAsArray())[1].getAsString()->str()});
       }
     });
     if (!end.ok() && prefix.state == Prefix::Unknown)
@@ -175,7 +187,8 @@ private:
     if (exit != ExitSuccess)
       return exit;
     if (all.state == Prefix::Good) {
-      outs() << "the results after all " << runs.size() << " runs of passes are those of none: nothing is wrong\n";
+      outs() << "the results after all " << runs.size()
+             << " runs of passes are those of none: nothing is wrong\n";
       return ExitSuccess;
     }
     if (runs.empty() && all.state != Prefix::Good) { // it crashed: the code of fewer tells the runs
@@ -193,7 +206,8 @@ private:
       return exit;
     tell(found.bad);
     if (found.bad - found.good > 1)
-      outs() << "  or one of the " << found.bad - found.good - 1 << " before it, with which alone there is no code\n";
+      outs() << "  or one of the " << found.bad - found.good - 1
+             << " before it, with which alone there is no code\n";
     outs() << "  " << reason << '\n';
     return ExitWrongResult;
   }
@@ -222,7 +236,8 @@ private:
       double ratio = *event.getNumber("ratio");
       bool isWrong = ratio > slower;
       isSlower |= isWrong;
-      outs() << format("%6lld  %5.2fx  %9.2f us  ", static_cast<long long>(*event.getInteger("count")), ratio,
+      outs() << format("%6lld  %5.2fx  %9.2f us  ",
+                       static_cast<long long>(*event.getInteger("count")), ratio,
                        1e6 * *event.getNumber("seconds"))
              << *event.getString("pass");
       if (!event.getString("where")->empty())

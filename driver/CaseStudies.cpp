@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "driver/CheckKernels.h"
 #include "driver/CaseStudies.h"
 #include "bench/Child.h"
+#include "driver/CheckKernels.h"
 #include "driver/Load.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -23,7 +23,8 @@ void CaseStudies::fail(ExitCode code, StringRef path, StringRef message) {
 }
 
 /// A child's work: the case number `index`.
-void CaseStudies::work(const std::string &path, const StudyOptions &options, size_t index, Send send) {
+void CaseStudies::work(const std::string &path, const StudyOptions &options, size_t index,
+                       Send send) {
   auto stop = [&](int code, const Twine &message) {
     send(json::Object{{"event", "error"}, {"exit", code}, {"message", message.str()}});
   };
@@ -39,7 +40,8 @@ void CaseStudies::work(const std::string &path, const StudyOptions &options, siz
                                                  : ExitInternalError;
     stop(code, toString(std::move(error)));
   };
-  Expected<std::unique_ptr<Study>> study = Study::make(path, *loaded->module, loaded->diagnostics, options);
+  Expected<std::unique_ptr<Study>> study =
+      Study::make(path, *loaded->module, loaded->diagnostics, options);
   if (!study)
     return stopAt(study.takeError());
   if (index >= (*study)->cases().size())
@@ -54,7 +56,8 @@ void CaseStudies::work(const std::string &path, const StudyOptions &options, siz
 }
 
 /// False where the file can go no further.
-bool CaseStudies::runCase(const std::string &path, const StudyOptions &options, size_t index, double deadline) {
+bool CaseStudies::runCase(const std::string &path, const StudyOptions &options, size_t index,
+                          double deadline) {
   bool goesOn = false, ended = false, hasBegun = false;
   while (!ended) {
     json::Object begun;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is tried may hang or fall, so a child does it: it says which trial begins and how it ended, and when it dies
-// the next one goes on behind the trial that it died of.
+// What is tried may hang or fall, so a child does it: it says which trial begins and how it ended,
+// and when it dies the next one goes on behind the trial that it died of.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_DRIVER_CASESTUDIES_H
@@ -28,14 +28,16 @@ public:
 
   virtual ~CaseStudies() = default;
 
-  /// Runs in a child: all trials that `add` has not been told of. Sends `begin` before a trial and `trialName()` after
-  /// it, as events with a field `event`, and others as it likes but `case`, `done`, `end` and `error`. False where the
-  /// rest needs another process.
-  virtual llvm::Expected<bool> runTrials(bench::Study &study, const bench::StudyCase &one, Send send) = 0;
+  /// Runs in a child: all trials that `add` has not been told of. Sends `begin` before a trial and
+  /// `trialName()` after it, as events with a field `event`, and others as it likes but `case`,
+  /// `done`, `end` and `error`. False where the rest needs another process.
+  virtual llvm::Expected<bool> runTrials(bench::Study &study, const bench::StudyCase &one,
+                                         Send send) = 0;
   virtual llvm::StringRef trialName() const = 0;
 
   virtual void beginCase(llvm::StringRef path, llvm::StringRef text) = 0;
-  /// What a child sent; a trial that it died of is its `begin` with `outcome` = `failed` and a `reason`.
+  /// What a child sent; a trial that it died of is its `begin` with `outcome` = `failed` and a
+  /// `reason`.
   virtual void add(llvm::json::Object event) = 0;
   virtual void endCase() = 0;
 
@@ -43,7 +45,8 @@ public:
   void run(llvm::ArrayRef<std::string> paths, const bench::StudyOptions &options, double deadline);
 
 private:
-  bool runCase(const std::string &path, const bench::StudyOptions &options, size_t index, double deadline);
+  bool runCase(const std::string &path, const bench::StudyOptions &options, size_t index,
+               double deadline);
   void work(const std::string &path, const bench::StudyOptions &options, size_t index, Send send);
   void fail(ExitCode code, llvm::StringRef path, llvm::StringRef message);
 };

@@ -5,10 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/Check.h"
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/Programs.h"
-#include "frontend/Check.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -17,7 +17,8 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("check", "Say what is wrong with programs");
-static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."), cl::sub(sub));
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."),
+                                   cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print diagnostics as JSON Lines (docs/diagnostics.md)"),
                           cl::sub(sub));
 static cl::opt<std::string> onlyKernel("kernel", cl::value_desc("NAME"),
@@ -34,13 +35,15 @@ static std::string conditionOf(const checked::Program &program, const checked::G
   std::string result;
   raw_string_ostream os(result);
   auto print = [&](IndexExpr expr) {
-    // Sizes that the program has no name for are shown as what they are; the last may use earlier ones.
+    // Sizes that the program has no name for are shown as what they are; the last may use earlier
+    // ones.
     for (const checked::Size &size : llvm::reverse(program.sizes))
       if (size.isUnnamed)
         expr = expr.substitute([&](const IndexVar &var) {
           return var == IndexVar::symbol(size.name) ? std::optional(size.definition) : std::nullopt;
         });
-    expr.print(os, [&](raw_ostream &out, unsigned position) { out << program.vars[position].name; });
+    expr.print(os,
+               [&](raw_ostream &out, unsigned position) { out << program.vars[position].name; });
   };
   switch (guard.kind) {
   case checked::Guard::NonNegative:
@@ -97,14 +100,14 @@ static void printGuards(const LoadedFile &loaded, const checked::Program &progra
       continue;
     }
     llvm::json::Object object{{"schema", "tegula.guard"},
-                        {"version", 1},
-                        {"kernel", program.name},
-                        {"kind", kinds[guard.kind]},
-                        {"condition", condition},
-                        {"message", guard.message},
-                        {"file", loaded.sources.name(guard.span.file)},
-                        {"line", line},
-                        {"column", column}};
+                              {"version", 1},
+                              {"kernel", program.name},
+                              {"kind", kinds[guard.kind]},
+                              {"condition", condition},
+                              {"message", guard.message},
+                              {"file", loaded.sources.name(guard.span.file)},
+                              {"line", line},
+                              {"column", column}};
     if (!guard.advice.empty())
       object["advice"] = guard.advice;
     outs() << llvm::json::Value(std::move(object)) << '\n';

@@ -17,7 +17,8 @@ namespace tegula {
 void checkKernels(LoadedFile &loaded, llvm::StringRef only = "",
                   std::vector<std::unique_ptr<checked::Program>> *programs = nullptr);
 
-/// Prints the errors of a file that does not parse, with those of what could be understood; false where it parses.
+/// Prints the errors of a file that does not parse, with those of what could be understood; false
+/// where it parses.
 bool tellSyntaxErrors(LoadedFile &loaded);
 
 } // namespace tegula

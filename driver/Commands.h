@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A command is a file of this folder: its options, registered for its cl::SubCommand, and a function
-// that does it. It is declared here and listed in main.cpp.
+// A command is a file of this folder: its options, registered for its cl::SubCommand, and a
+// function that does it. It is declared here and listed in main.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_DRIVER_COMMANDS_H
@@ -24,8 +24,8 @@ struct Command {
 };
 
 extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand,
-    explainLayoutCommand, fixCommand, fmtCommand, grammarCommand, mcpCommand, passesCommand, promptCommand, runCommand,
-    tuneCommand;
+    explainLayoutCommand, fixCommand, fmtCommand, grammarCommand, mcpCommand, passesCommand,
+    promptCommand, runCommand, tuneCommand;
 
 } // namespace tegula
 

@@ -6,18 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/report/Report.h"
-#include "codegen/ptx/Assemble.h"
-#include "compiler/Compiler.h"
 #include "codegen/cpu/HostTarget.h"
+#include "codegen/ptx/Assemble.h"
 #include "codegen/ptx/Ptx.h"
+#include "compiler/Compiler.h"
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
 #include "driver/Why.h"
-#include "frontend/print/Printer.h"
 #include "frontend/check/Signature.h"
+#include "frontend/print/Printer.h"
 #include "support/Switches.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -26,25 +26,29 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("compile", "Show what a program becomes at each stage");
-static cl::SubCommand layoutSub("explain-layout", "Draw where device code keeps operands and sums of products");
-static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub), cl::sub(layoutSub));
+static cl::SubCommand layoutSub("explain-layout",
+                                "Draw where device code keeps operands and sums of products");
+static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub),
+                                 cl::sub(layoutSub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("The kernel (default: the file's last)"),
                                        cl::sub(sub), cl::sub(layoutSub));
-static cl::opt<std::string> emitWhat("emit", cl::value_desc("ast|tgl|scheduled|placed|llvm|asm|ptx|cubin"),
-                                     cl::desc("What to print (default: scheduled)"),
-                                     cl::sub(sub));
+static cl::opt<std::string> emitWhat("emit",
+                                     cl::value_desc("ast|tgl|scheduled|placed|llvm|asm|ptx|cubin"),
+                                     cl::desc("What to print (default: scheduled)"), cl::sub(sub));
 static cl::opt<std::string> stopAfter("stop-after", cl::value_desc("PHASE"),
                                       cl::desc("Print the IR after this phase"), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|sm_80|sm_90a"),
-                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub), cl::sub(layoutSub));
-static cl::opt<unsigned> alignment("align", cl::value_desc("BYTES"),
-                                   cl::desc("Device code: what addresses of tensors are multiples of "
-                                            "(default: of their elements)"),
-                                   cl::init(0), cl::sub(sub), cl::sub(layoutSub));
+                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub),
+                                   cl::sub(layoutSub));
+static cl::opt<unsigned>
+    alignment("align", cl::value_desc("BYTES"),
+              cl::desc("Device code: what addresses of tensors are multiples of "
+                       "(default: of their elements)"),
+              cl::init(0), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<bool> dependentLaunches(
-    "dependent-launches", cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
-    cl::sub(sub));
+    "dependent-launches",
+    cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"), cl::sub(sub));
 static cl::opt<std::string> processor("processor", cl::value_desc("x86-64-v3"),
                                       cl::desc("The processor of --target=cpu, by LLVM's name "
                                                "(default: this machine's)"),
@@ -52,11 +56,14 @@ static cl::opt<std::string> processor("processor", cl::value_desc("x86-64-v3"),
 static cl::opt<std::string> outPath("o", cl::value_desc("OUT"), cl::desc("Where to write"),
                                     cl::init("-"), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
-                                       cl::desc("Sizes known when compiling"), cl::sub(sub), cl::sub(layoutSub));
+                                       cl::desc("Sizes known when compiling"), cl::sub(sub),
+                                       cl::sub(layoutSub));
 static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
-                                           cl::desc("Compile-time constants"), cl::sub(sub), cl::sub(layoutSub));
+                                           cl::desc("Compile-time constants"), cl::sub(sub),
+                                           cl::sub(layoutSub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
-                                       cl::desc("Types of generic parameters"), cl::sub(sub), cl::sub(layoutSub));
+                                       cl::desc("Types of generic parameters"), cl::sub(sub),
+                                       cl::sub(layoutSub));
 static cl::opt<unsigned> rank("rank", cl::desc("How many dims '...' stands for"), cl::init(1),
                               cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> givenOptionals("with", cl::value_desc("bias"),
@@ -77,39 +84,45 @@ static cl::opt<int64_t> tile("tile", cl::desc("Elements of a tile where no sched
 static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
                                       cl::desc("Of products, for a kernel that does not say"),
                                       cl::sub(sub));
-static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
-                                       cl::desc("The tile of matrix products on tensor cores, where it is possible"),
-                                       cl::sub(sub));
+static cl::opt<std::string>
+    tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
+               cl::desc("The tile of matrix products on tensor cores, where it is possible"),
+               cl::sub(sub));
 static cl::opt<bool> timing("timing", cl::desc("Print the times of all passes"), cl::sub(sub));
 // In place of LLVM's own option of that name, which no pass manager here heeds.
 static cl::alias timePasses("time-passes", cl::desc("The same as --timing"), cl::aliasopt(timing));
 static cl::opt<bool> locations("locations", cl::desc("Print where each operation comes from"),
                                cl::sub(sub));
-static cl::opt<bool> lineTables("lines", cl::desc("Device code tells lines of the program (.loc, for profilers)"),
-                                cl::sub(sub));
-static cl::opt<std::string> reportPath("report", cl::value_desc("FILE.html"),
-                                       cl::desc("Write a page on the program, its IR, code and figures"),
-                                       cl::sub(sub));
+static cl::opt<bool>
+    lineTables("lines", cl::desc("Device code tells lines of the program (.loc, for profilers)"),
+               cl::sub(sub));
+static cl::opt<std::string>
+    reportPath("report", cl::value_desc("FILE.html"),
+               cl::desc("Write a page on the program, its IR, code and figures"), cl::sub(sub));
 static cl::opt<std::string> why("why", cl::ValueOptional, cl::value_desc("json"),
-                                cl::desc("Say for each launch its strategy, what bounds it, and why other strategies do not compute it"),
+                                cl::desc("Say for each launch its strategy, what bounds it, and "
+                                         "why other strategies do not compute it"),
                                 cl::sub(sub));
-static cl::opt<std::string> machineName("machine", cl::value_desc("h200|h100"),
-                                        cl::desc("With --report and --why: the device for occupancy and roofline (default: h200 "
-                                                 "for sm_90a)"),
-                                        cl::sub(sub));
+static cl::opt<std::string> machineName(
+    "machine", cl::value_desc("h200|h100"),
+    cl::desc("With --report and --why: the device for occupancy and roofline (default: h200 "
+             "for sm_90a)"),
+    cl::sub(sub));
 static cl::opt<double> microseconds("microseconds", cl::value_desc("12.5"), cl::init(0),
-                                    cl::desc("With --report: what a call took there"), cl::sub(sub));
+                                    cl::desc("With --report: what a call took there"),
+                                    cl::sub(sub));
 
-/// A stage that --emit names: its text in CompiledKernel::stages, and the phase after which it is there.
+/// A stage that --emit names: its text in CompiledKernel::stages, and the phase after which it is
+/// there.
 struct Stage {
   StringRef name;
   Phase phase;
 };
 
 static constexpr Stage stages[] = {
-    {"ast", Phase::Parse},  {"tgl", Phase::Emit},     {"scheduled", Phase::Schedule},
-    {"placed", Phase::Lower}, {"llvm", Phase::EmitPtx}, {"asm", Phase::EmitPtx},
-    {"ptx", Phase::EmitPtx}, {"cubin", Phase::Assemble},
+    {"ast", Phase::Parse},    {"tgl", Phase::Emit},       {"scheduled", Phase::Schedule},
+    {"placed", Phase::Lower}, {"llvm", Phase::EmitPtx},   {"asm", Phase::EmitPtx},
+    {"ptx", Phase::EmitPtx},  {"cubin", Phase::Assemble},
 };
 
 /// What explain-layout prints; no stage that --emit names.
@@ -170,7 +183,8 @@ static ExitCode writeText(StringRef path, StringRef text) {
 }
 
 /// Whether all names are in `known`; tells of one that is not.
-static bool knowsAll(ArrayRef<std::string> names, const std::vector<std::string> &known, StringRef what) {
+static bool knowsAll(ArrayRef<std::string> names, const std::vector<std::string> &known,
+                     StringRef what) {
   SmallVector<StringRef> knownNames(known.begin(), known.end());
   for (StringRef name : names) {
     if (is_contained(knownNames, name))
@@ -185,8 +199,8 @@ static bool knowsAll(ArrayRef<std::string> names, const std::vector<std::string>
   return true;
 }
 
-/// Whether all that --disable, --enable and --print-after name are passes of the compilation. One that stopped earlier is
-/// made to its end where a name is of none of its passes.
+/// Whether all that --disable, --enable and --print-after name are passes of the compilation. One
+/// that stopped earlier is made to its end where a name is of none of its passes.
 static bool knowsPasses(const Module &module, CompileOptions options) {
   const PipelineOptions &pipeline = options.pipeline;
   if (!pipeline.runs)
@@ -201,12 +215,14 @@ static bool knowsPasses(const Module &module, CompileOptions options) {
     options.stopAfter = Phase::EmitPtx;
     options.keepStages = {options.target == "cpu" ? "asm" : "ptx"}; // what is not kept is not made
     options.pipeline.printAfter.clear();
-    options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
-                                                       std::vector<std::string>(), options.pipeline.enabled);
+    options.pipeline.runs =
+        std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
+                                   std::vector<std::string>(), options.pipeline.enabled);
     Diagnostics unheard(module.sourceManager());
     Expected<std::unique_ptr<CompiledKernel>> whole = compileKernel(module, options, unheard);
     if (!whole)
-      consumeError(whole.takeError()); // sizes that code needs are not given: its passes stay unknown
+      consumeError(
+          whole.takeError()); // sizes that code needs are not given: its passes stay unknown
     passes = options.pipeline.runs->passes();
     spares = options.pipeline.runs->spares();
   }
@@ -227,7 +243,8 @@ static bool fitsKernel(const ast::Kernel &kernel, const InstanceOptions &instanc
   for (StringRef name : instance.givenOptionals) {
     if (is_contained(optionals, name))
       continue;
-    errs() << "tegula: --with: kernel '" << kernel.name.name << "' has no optional tensor '" << name << "'";
+    errs() << "tegula: --with: kernel '" << kernel.name.name << "' has no optional tensor '" << name
+           << "'";
     if (optionals.empty())
       errs() << ", and no other";
     else if (StringRef nearest = nearestName(name, optionals); !nearest.empty())
@@ -276,7 +293,8 @@ static bool findMachine(const report::DeviceLimits *&machine) {
   if (machine)
     return true;
   errs() << "tegula: --machine takes ";
-  interleaveComma(report::deviceLimits(), errs(), [](const report::DeviceLimits &each) { errs() << each.name; });
+  interleaveComma(report::deviceLimits(), errs(),
+                  [](const report::DeviceLimits &each) { errs() << each.name; });
   errs() << ", not '" << machineName << "'\n";
   return false;
 }
@@ -289,14 +307,15 @@ static ExitCode reportError(Error error) {
   return exit;
 }
 
-/// The passes among those left out that the kernel needs: without one of them alone it does not compile, and with all it
-/// does. Nothing where a failure has another cause.
+/// The passes among those left out that the kernel needs: without one of them alone it does not
+/// compile, and with all it does. Nothing where a failure has another cause.
 static std::vector<std::string> neededPasses(const Module &module, CompileOptions options) {
   auto compilesWithout = [&](std::vector<std::string> passes) {
     options.pipeline.disabled = std::move(passes);
     options.pipeline.printAfter.clear();
-    options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
-                                                       std::vector<std::string>(), options.pipeline.enabled);
+    options.pipeline.runs =
+        std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
+                                   std::vector<std::string>(), options.pipeline.enabled);
     Diagnostics unheard(module.sourceManager());
     Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, unheard);
     bool isMade = compiled && *compiled;
@@ -341,7 +360,8 @@ static ExitCode compile(std::optional<Stage> stage) {
   bool isDevice = target != "cpu";
   if (isDevice && !isDeviceTarget(target)) {
     errs() << "tegula: --target takes cpu, or a device of capability 8.0 or newer such as sm_80 or "
-              "sm_90a, not '" << target << "'\n";
+              "sm_90a, not '"
+           << target << "'\n";
     return ExitWrongCall;
   }
   if (!stage)
@@ -372,8 +392,9 @@ static ExitCode compile(std::optional<Stage> stage) {
     options.pipeline.disabled.push_back(currentName(name).str());
   options.pipeline.enabled.assign(enabled.begin(), enabled.end());
   if (!disabled.empty() || !enabled.empty() || !printAfter.empty())
-    options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
-                                                       std::vector<std::string>(), options.pipeline.enabled);
+    options.pipeline.runs =
+        std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
+                                   std::vector<std::string>(), options.pipeline.enabled);
   options.pipeline.printAfter.assign(printAfter.begin(), printAfter.end());
   options.pipeline.timing = timing;
   options.pipeline.tensorTile = tensorTile;
@@ -401,7 +422,8 @@ static ExitCode compile(std::optional<Stage> stage) {
   if (!fitsKernel(*entry, instance))
     return ExitWrongCall;
   bool asksWhy = why.getNumOccurrences();
-  if (reportPath.empty() && ((!machineName.empty() && !asksWhy) || microseconds.getNumOccurrences())) {
+  if (reportPath.empty() &&
+      ((!machineName.empty() && !asksWhy) || microseconds.getNumOccurrences())) {
     errs() << "tegula: --machine is for --report and --why, --microseconds for --report\n";
     return ExitWrongCall;
   }
@@ -429,7 +451,8 @@ static ExitCode compile(std::optional<Stage> stage) {
     if (needed.empty())
       return reportError(compiled.takeError());
     consumeError(compiled.takeError());
-    errs() << "tegula: --disable: the kernel does not compile without " << join(needed, ", ") << '\n';
+    errs() << "tegula: --disable: the kernel does not compile without " << join(needed, ", ")
+           << '\n';
     return ExitWrongCall;
   }
   if (!*compiled)
@@ -441,13 +464,18 @@ static ExitCode compile(std::optional<Stage> stage) {
     for (const PhaseTime &time : kernel.times)
       errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);
   if (asksWhy)
-    return writeText(outPath, why == "json" ? formatv("{0:2}\n", json::Value(whyJson(kernel.launches, machine))).str()
-                                            : whyText(kernel.launches, machine));
+    return writeText(outPath,
+                     why == "json"
+                         ? formatv("{0:2}\n", json::Value(whyJson(kernel.launches, machine))).str()
+                         : whyText(kernel.launches, machine));
   if (stage->name == "placed" && stage->phase >= Phase::Lower)
     return writeText(outPath, placedText(kernel));
   if (stage->name == layoutsStage) {
     std::string text = drawLayouts(kernel);
-    return writeText("-", text.empty() ? "nothing to draw: no function has tiles of a product, or rows in shared memory\n" : text);
+    return writeText(
+        "-", text.empty()
+                 ? "nothing to draw: no function has tiles of a product, or rows in shared memory\n"
+                 : text);
   }
   StringRef text;
   if (stage->name == "ptx")

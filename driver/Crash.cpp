@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A handler may run on a broken heap and a full stack: everything that it writes is prepared before.
+// A handler may run on a broken heap and a full stack: everything that it writes is prepared
+// before.
 //
 //===----------------------------------------------------------------------===//
 #include "driver/Crash.h"
@@ -67,7 +68,8 @@ static bool writeReproducer(const char *path, const char *reason) {
   const char *path = writeReproducer(fileName, reason)       ? fileName
                      : writeReproducer(fallbackName, reason) ? fallbackName
                                                              : nullptr;
-  say(path ? "tegula: please report it with the reproducer " : "tegula: no reproducer could be written");
+  say(path ? "tegula: please report it with the reproducer "
+           : "tegula: no reproducer could be written");
   if (path)
     say(path);
   say("\n");
@@ -78,11 +80,16 @@ static bool writeReproducer(const char *path, const char *reason) {
 
 static void onSignal(int number) {
   switch (number) {
-  case SIGSEGV: crash("segmentation fault");
-  case SIGBUS: crash("bus error");
-  case SIGILL: crash("illegal instruction");
-  case SIGFPE: crash("arithmetic fault");
-  default: crash("aborted");
+  case SIGSEGV:
+    crash("segmentation fault");
+  case SIGBUS:
+    crash("bus error");
+  case SIGILL:
+    crash("illegal instruction");
+  case SIGFPE:
+    crash("arithmetic fault");
+  default:
+    crash("aborted");
   }
 }
 
@@ -103,7 +110,7 @@ void installCrashHandler(int argc, const char *const *argv) {
   stack.ss_sp = alternate;
   stack.ss_size = sizeof alternate;
   sigaltstack(&stack, nullptr);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = onSignal;
   action.sa_flags = SA_ONSTACK | SA_NODEFER;
   for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})

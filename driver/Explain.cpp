@@ -19,11 +19,15 @@ namespace tegula {
 static cl::SubCommand sub("explain", "Show a wrong and a right program for a diagnostic's code");
 static cl::opt<std::string> wanted(cl::Positional, cl::desc("CODE (without it: the list of codes)"),
                                    cl::sub(sub));
-static cl::opt<bool> asJson("json", cl::desc("Print one JSON object a line: code, name, severity, title, wrong, right"),
-                          cl::sub(sub));
+static cl::opt<bool>
+    asJson("json",
+           cl::desc("Print one JSON object a line: code, name, severity, title, wrong, right"),
+           cl::sub(sub));
 
 static StringRef severityName(Severity severity) {
-  return severity == Severity::Error ? "error" : severity == Severity::Warning ? "warning" : "remark";
+  return severity == Severity::Error     ? "error"
+         : severity == Severity::Warning ? "warning"
+                                         : "remark";
 }
 
 static void printIndented(StringRef text) {

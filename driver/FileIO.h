@@ -18,9 +18,9 @@ namespace tegula {
 /// endless device ends. The error says "cannot read 'PATH': REASON".
 llvm::Expected<std::string> readFile(llvm::StringRef path, size_t limit);
 
-/// Writes a file so that it is either all there or as it was: a temporary in the same folder, synced
-/// and renamed, and removed on any failure and on Ctrl-C. Devices and pipes are written directly; "-"
-/// is standard output. The error says "cannot write 'PATH': REASON".
+/// Writes a file so that it is either all there or as it was: a temporary in the same folder,
+/// synced and renamed, and removed on any failure and on Ctrl-C. Devices and pipes are written
+/// directly; "-" is standard output. The error says "cannot write 'PATH': REASON".
 llvm::Error writeFile(llvm::StringRef path, llvm::StringRef contents);
 
 } // namespace tegula

@@ -16,9 +16,9 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("fmt", "Rewrite programs in the canonical form, in place");
-static cl::list<std::string> paths(cl::Positional, cl::OneOrMore,
-                                   cl::desc("FILE-OR-FOLDER... ('-': standard input to standard output)"),
-                                   cl::sub(sub));
+static cl::list<std::string>
+    paths(cl::Positional, cl::OneOrMore,
+          cl::desc("FILE-OR-FOLDER... ('-': standard input to standard output)"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only name the files that would change"),
                                cl::sub(sub));
 
@@ -27,9 +27,8 @@ static ExitCode formatFile(StringRef path) {
   if (!loaded)
     return ExitWrongCall;
   // A file of functions alone is no program, and has a form.
-  bool isWrong = llvm::any_of(loaded->diagnostics.all(), [](const Diagnostic &one) {
-    return one.code != Code::EmptyFile;
-  });
+  bool isWrong = llvm::any_of(loaded->diagnostics.all(),
+                              [](const Diagnostic &one) { return one.code != Code::EmptyFile; });
   if (isWrong) {
     loaded->print(/*json=*/false);
     return ExitWrongProgram;

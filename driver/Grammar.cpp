@@ -28,9 +28,15 @@ static cl::opt<Notation> format(
 static ExitCode run() {
   grammar::Grammar grammar = grammar::read(grammarText());
   switch (format) {
-  case Notation::Lark: outs() << grammar::printLark(grammar); break;
-  case Notation::Llguidance: outs() << grammar::printLlguidance(grammar); break;
-  case Notation::Gbnf: outs() << grammar::printGbnf(grammar); break;
+  case Notation::Lark:
+    outs() << grammar::printLark(grammar);
+    break;
+  case Notation::Llguidance:
+    outs() << grammar::printLlguidance(grammar);
+    break;
+  case Notation::Gbnf:
+    outs() << grammar::printGbnf(grammar);
+    break;
   }
   return ExitSuccess;
 }

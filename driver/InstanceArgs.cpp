@@ -148,12 +148,14 @@ bool isTensorTile(StringRef name) {
   for (StringRef statement : statements) {
     auto [shape, splits] = statement.split('/');
     unsigned count;
-    bool isRight = shape.size() == statement.size() || (!splits.getAsInteger(10, count) && count > 0);
+    bool isRight =
+        shape.size() == statement.size() || (!splits.getAsInteger(10, count) && count > 0);
     if (statement.empty() || (isRight && is_contained(names, shape)))
       continue;
-    errs() << "tegula: --tensor-tile takes one of " << join(names, ", ")
-           << ", then perhaps /2 for blocks that share a sum, or a list of these by statement; not '" << statement
-           << "'\n";
+    errs()
+        << "tegula: --tensor-tile takes one of " << join(names, ", ")
+        << ", then perhaps /2 for blocks that share a sum, or a list of these by statement; not '"
+        << statement << "'\n";
     return false;
   }
   return true;

@@ -26,7 +26,8 @@ bool parseConstants(llvm::ArrayRef<std::string> texts,
 /// `T=f16`.
 bool parseTypes(llvm::ArrayRef<std::string> texts, std::map<std::string, checked::DType> &types);
 
-/// What -d, -p and --type say, as names and texts. False, with the reason on standard error, where one is malformed.
+/// What -d, -p and --type say, as names and texts. False, with the reason on standard error, where
+/// one is malformed.
 bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
                   std::vector<std::pair<std::string, std::string>> &settings);
 
@@ -34,8 +35,8 @@ bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
 /// error, where not.
 bool isPrecision(llvm::StringRef name);
 
-/// Whether it is what PipelineOptions::tensorTile takes. False, with the names of all tiles on standard error, where
-/// not.
+/// Whether it is what PipelineOptions::tensorTile takes. False, with the names of all tiles on
+/// standard error, where not.
 bool isTensorTile(llvm::StringRef name);
 
 } // namespace tegula

@@ -28,8 +28,7 @@ std::unique_ptr<LoadedFile> loadText(StringRef path, std::string text) {
   auto loaded = std::make_unique<LoadedFile>();
   setCrashProgram(path, text);
   loaded->file = loaded->sources.add(path == "-" ? "<stdin>" : path.str(), std::move(text));
-  loaded->module =
-      openModule(loaded->sources, loaded->file, loaded->diagnostics);
+  loaded->module = openModule(loaded->sources, loaded->file, loaded->diagnostics);
   return loaded;
 }
 

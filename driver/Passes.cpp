@@ -16,7 +16,8 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("passes", "List passes, strategies and switches: what --disable takes");
-static cl::opt<bool> asJson("json", cl::desc("As JSON: a list of {name, kind, phase, does, targets}"), cl::sub(sub));
+static cl::opt<bool>
+    asJson("json", cl::desc("As JSON: a list of {name, kind, phase, does, targets}"), cl::sub(sub));
 
 namespace {
 struct Row {
@@ -32,10 +33,12 @@ static std::vector<Row> rows() {
   std::vector<Row> all;
   for (const PipelinePass &pass : pipelinePasses())
     all.push_back({pass.name, "pass", pass.phase, pass.sentence,
-                   !pass.onGpu ? "cpu" : !pass.onCpu ? "device" : "cpu, device"});
+                   !pass.onGpu   ? "cpu"
+                   : !pass.onCpu ? "device"
+                                 : "cpu, device"});
   for (const Switch &one : switches())
-    all.push_back({one.name.str(), one.isStrategy ? "strategy" : "switch", one.isStrategy ? Phase::Schedule : Phase::Lower,
-                   one.sentence.str(), "device"});
+    all.push_back({one.name.str(), one.isStrategy ? "strategy" : "switch",
+                   one.isStrategy ? Phase::Schedule : Phase::Lower, one.sentence.str(), "device"});
   return all;
 }
 
@@ -44,8 +47,11 @@ static ExitCode run() {
   if (asJson) {
     json::Array list;
     for (const Row &row : all)
-      list.push_back(json::Object{{"name", row.name}, {"kind", row.kind}, {"phase", toString(row.phase)},
-                                  {"does", row.sentence}, {"targets", row.targets}});
+      list.push_back(json::Object{{"name", row.name},
+                                  {"kind", row.kind},
+                                  {"phase", toString(row.phase)},
+                                  {"does", row.sentence},
+                                  {"targets", row.targets}});
     outs() << formatv("{0:2}\n", json::Value(std::move(list)));
     return ExitSuccess;
   }
@@ -53,9 +59,11 @@ static ExitCode run() {
   for (const Row &row : all)
     width = std::max(width, row.name.size() + 2);
   for (const Row &row : all)
-    outs() << left_justify(row.name, width) << left_justify(row.kind, 10) << left_justify(toString(row.phase), 10)
-           << left_justify(row.targets, 13) << row.sentence << '\n';
-  outs() << "\nPasses of LLVM are left out by the names that opt --print-passes lists: --disable=licm.\n";
+    outs() << left_justify(row.name, width) << left_justify(row.kind, 10)
+           << left_justify(toString(row.phase), 10) << left_justify(row.targets, 13) << row.sentence
+           << '\n';
+  outs() << "\nPasses of LLVM are left out by the names that opt --print-passes lists: "
+            "--disable=licm.\n";
   return ExitSuccess;
 }
 

@@ -43,9 +43,9 @@ bool findPrograms(ArrayRef<std::string> paths, std::vector<std::string> &files,
     }
     if (error || found.empty()) {
       errs() << "tegula: '" << path << "' "
-             << (error      ? "cannot be read: " + error.message()
+             << (error           ? "cannot be read: " + error.message()
                  : withReference ? "holds no program (.tgl) with a reference (.ref.py) beside it"
-                            : "holds no program (.tgl)")
+                                 : "holds no program (.tgl)")
              << '\n';
       return false;
     }

@@ -14,9 +14,10 @@
 
 namespace tegula {
 
-/// The files that are named, and the programs (.tgl) in the folders that are, each file once, in the order of their
-/// names. Links to folders are not followed. With `withReference` programs in folders count that have a reference beside
-/// them (FILE.ref.py). False, with the reason on standard error, where a folder cannot be read or holds none.
+/// The files that are named, and the programs (.tgl) in the folders that are, each file once, in
+/// the order of their names. Links to folders are not followed. With `withReference` programs in
+/// folders count that have a reference beside them (FILE.ref.py). False, with the reason on
+/// standard error, where a folder cannot be read or holds none.
 bool findPrograms(llvm::ArrayRef<std::string> paths, std::vector<std::string> &files,
                   bool withReference = false);
 

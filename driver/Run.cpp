@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Repeat.h"
 #include "bench/Runner.h"
+#include "codegen/ptx/Assemble.h"
+#include "codegen/ptx/Ptx.h"
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
 #include "driver/Watchdog.h"
-#include "codegen/ptx/Assemble.h"
-#include "codegen/ptx/Ptx.h"
 #include "runtime/Npy.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -45,33 +45,43 @@ static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
 static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
                                       cl::desc("Of products, for a kernel that does not say"),
                                       cl::sub(sub));
-static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
-                                       cl::desc("The tile of matrix products on tensor cores, where it is possible"),
-                                       cl::sub(sub));
-static cl::opt<std::string> emulatedDevice("device", cl::value_desc("sm_90a"), cl::init(CompileOptions().emulatedDevice),
-                                   cl::desc("With --target=emulate: the device that it is"), cl::sub(sub));
-static cl::opt<unsigned> multiprocessors("multiprocessors", cl::value_desc("3"), cl::init(CompileOptions().emulatedMultiprocessors),
-                                         cl::desc("With --target=emulate: those of the device"), cl::sub(sub));
-static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
-                                   cl::init("cpu"), cl::sub(sub));
-static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
-static cl::opt<bool> checkedMode("checked",
-                                 cl::desc("Verify while running, element by element, that every access stays inside, "
-                                          "that what is read is defined, and that points do not meet"),
-                                 cl::sub(sub));
-static cl::opt<bool> evenProved("even-proved",
-                                cl::desc("Verify in the code as it always is that accesses stay inside that were proved "
-                                         "to; one that does not is a defect. With --checked: after a run of that"),
-                                cl::sub(sub));
+static cl::opt<std::string>
+    tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
+               cl::desc("The tile of matrix products on tensor cores, where it is possible"),
+               cl::sub(sub));
+static cl::opt<std::string> emulatedDevice("device", cl::value_desc("sm_90a"),
+                                           cl::init(CompileOptions().emulatedDevice),
+                                           cl::desc("With --target=emulate: the device that it is"),
+                                           cl::sub(sub));
+static cl::opt<unsigned> multiprocessors("multiprocessors", cl::value_desc("3"),
+                                         cl::init(CompileOptions().emulatedMultiprocessors),
+                                         cl::desc("With --target=emulate: those of the device"),
+                                         cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
+                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
+static cl::opt<bool> tuned("tuned",
+                           cl::desc("On a device: with the schedules that `tegula tune` kept"),
+                           cl::sub(sub));
+static cl::opt<bool> checkedMode(
+    "checked",
+    cl::desc("Verify while running, element by element, that every access stays inside, "
+             "that what is read is defined, and that points do not meet"),
+    cl::sub(sub));
+static cl::opt<bool> evenProved(
+    "even-proved",
+    cl::desc("Verify in the code as it always is that accesses stay inside that were proved "
+             "to; one that does not is a defect. With --checked: after a run of that"),
+    cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
                               cl::sub(sub));
-static cl::opt<double> deadline("deadline",
-                                cl::desc("Seconds after which a launch on a device is given up; 0: never"),
-                                cl::init(300), cl::sub(sub));
-static cl::opt<unsigned> repeat("repeat", cl::value_desc("1000"),
-                                cl::desc("Run so often and refuse other bits; on a device from shared memory full of "
-                                         "NaNs, blocks beginning in other orders, in the emulator in other orders"),
-                                cl::init(1), cl::sub(sub));
+static cl::opt<double>
+    deadline("deadline", cl::desc("Seconds after which a launch on a device is given up; 0: never"),
+             cl::init(300), cl::sub(sub));
+static cl::opt<unsigned>
+    repeat("repeat", cl::value_desc("1000"),
+           cl::desc("Run so often and refuse other bits; on a device from shared memory full of "
+                    "NaNs, blocks beginning in other orders, in the emulator in other orders"),
+           cl::init(1), cl::sub(sub));
 static cl::opt<unsigned> threads("threads", cl::desc("Threads (default: all)"), cl::init(0),
                                  cl::sub(sub));
 
@@ -128,8 +138,9 @@ bool fits(StringRef type, DType wanted) {
 
 /// The types of ours that an array may be, the likeliest first.
 std::optional<DType> likelyType(StringRef type) {
-  for (DType one : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32,
-                    DType::I16, DType::I8, DType::U64, DType::U32, DType::U16, DType::U8, DType::Bool})
+  for (DType one :
+       {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I16,
+        DType::I8, DType::U64, DType::U32, DType::U16, DType::U8, DType::Bool})
     if (npyType(one) == type)
       return one;
   return std::nullopt;
@@ -180,7 +191,10 @@ void show(StringRef name, const Tensor &tensor) {
     else if (isFloat(tensor.dtype()))
       outs() << ' ' << format("%.6g", tensor.real(i));
     else
-      outs() << ' ' << (tensor.dtype() == DType::U64 ? Twine(uint64_t(tensor.integer(i))) : Twine(tensor.integer(i))).str();
+      outs() << ' '
+             << (tensor.dtype() == DType::U64 ? Twine(uint64_t(tensor.integer(i)))
+                                              : Twine(tensor.integer(i)))
+                    .str();
   }
   outs() << '\n';
 }
@@ -241,10 +255,11 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
     size_t fixed = param.dims.size() - (parameter.ellipsisAt >= 0);
     if (parameter.ellipsisAt >= 0 ? shape.size() < fixed : shape.size() != fixed) {
       return wrongCall("'" + param.name.name + "' has " + Twine(fixed) + " dims" +
-                (parameter.ellipsisAt >= 0 ? " or more" : "") + ", the array in '" +
-                files.at(param.name.name) + "' has shape " + shapeText(shape));
+                       (parameter.ellipsisAt >= 0 ? " or more" : "") + ", the array in '" +
+                       files.at(param.name.name) + "' has shape " + shapeText(shape));
     }
-    // Bare dims bind their symbols, but for those that `where` defines; whether all agree is checked at the launch.
+    // Bare dims bind their symbols, but for those that `where` defines; whether all agree is
+    // checked at the launch.
     size_t at = 0;
     for (const ast::Dim &dim : param.dims) {
       if (dim.ellipsis) {
@@ -254,9 +269,9 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
         at += rank;
         continue;
       }
-      if (dim.expr && dim.expr->kind == ast::Expr::Name && none_of(kernel.sizes, [&](const ast::SizeDef &size) {
-            return size.name.name == dim.expr->name.name;
-          }))
+      if (dim.expr && dim.expr->kind == ast::Expr::Name &&
+          none_of(kernel.sizes,
+                  [&](const ast::SizeDef &size) { return size.name.name == dim.expr->name.name; }))
         given.instance.sizes.try_emplace(dim.expr->name.name, shape[at]);
       ++at;
     }
@@ -264,12 +279,14 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
   return ExitSuccess;
 }
 
-/// Compiles and runs the kernel on inputs as given or drawn; prints the diagnostics where `isFirst`, and shows or
-/// stores the results where `givesResults`.
-ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &given, CompileOptions options,
-                   const std::map<std::string, std::string> &inFiles,
-                   const std::map<std::string, std::string> &outFiles, bool isFirst, bool givesResults) {
-  Expected<std::unique_ptr<Runner>> made = Runner::make(*loaded.module, options, loaded.diagnostics);
+/// Compiles and runs the kernel on inputs as given or drawn; prints the diagnostics where
+/// `isFirst`, and shows or stores the results where `givesResults`.
+ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &given,
+                   CompileOptions options, const std::map<std::string, std::string> &inFiles,
+                   const std::map<std::string, std::string> &outFiles, bool isFirst,
+                   bool givesResults) {
+  Expected<std::unique_ptr<Runner>> made =
+      Runner::make(*loaded.module, options, loaded.diagnostics);
   if (!made)
     return exitOf(made.takeError());
   if (isFirst)
@@ -295,8 +312,9 @@ ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &
   inputs.scalars = given.instance.scalars;
   inputs.seed = seed;
   for (auto &[name, array] : given.arrays) {
-    auto argument = find_if(runner.kernel().arguments,
-                            [&, &name = name](const KernelArgument &one) { return one.name == name; });
+    auto argument =
+        find_if(runner.kernel().arguments,
+                [&, &name = name](const KernelArgument &one) { return one.name == name; });
     if (argument == runner.kernel().arguments.end())
       continue;
     if (!fits(array.type, argument->dtype))
@@ -352,7 +370,8 @@ ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &
     if (!other)
       return exitOf(other.takeError());
     if (*other) {
-      errs() << "tegula: " << what << ": run " << (*other)->run + 1 << " of " << repeat << " gives other bits in '"
+      errs() << "tegula: " << what << ": run " << (*other)->run + 1 << " of " << repeat
+             << " gives other bits in '"
              << runner.kernel().arguments[written[(*other)->result]].name << "'\n";
       return ExitWrongResult;
     }
@@ -398,7 +417,9 @@ ExitCode run() {
   if (target != "cpu" && target != "cuda" && target != "emulate")
     return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
   if (!isDeviceTarget(emulatedDevice))
-    return wrongCall("--device takes a device of capability 8.0 or newer such as sm_80 or sm_90a, not '" + emulatedDevice + "'");
+    return wrongCall(
+        "--device takes a device of capability 8.0 or newer such as sm_80 or sm_90a, not '" +
+        emulatedDevice + "'");
   if (multiprocessors == 0)
     return wrongCall("--multiprocessors takes a number above 0");
   std::unique_ptr<LoadedFile> loaded = load(path);

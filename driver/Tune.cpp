@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Tune.h"
-#include "support/DiskCache.h"
 #include "driver/CaseStudies.h"
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"
+#include "support/DiskCache.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -23,29 +23,35 @@ using namespace tegula::bench;
 namespace tegula {
 
 static cl::SubCommand sub("tune", "Time other schedules of kernels and keep those that are faster");
-static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
-static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
-                                       cl::desc("The kernel (default: those that FILE.ref.py has cases for)"),
-                                       cl::sub(sub));
-static cl::opt<std::string> reference("ref", cl::value_desc("FILE"),
-                                      cl::desc("Where the cases are (default: FILE.ref.py beside FILE.tgl)"),
-                                      cl::sub(sub));
-static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
-                                       cl::desc("Sizes (default: the cases that are timed)"), cl::sub(sub));
-static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"), cl::desc("Constants, scalars"),
-                                           cl::sub(sub));
-static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"), cl::desc("Types of generic parameters"),
-                                       cl::sub(sub));
-static cl::opt<std::string> target("target", cl::value_desc("cuda"), cl::desc("The machine"), cl::init("cuda"),
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."),
                                    cl::sub(sub));
-static cl::opt<unsigned> most("configurations", cl::desc("To be timed for a case, at most (2 to 16)"), cl::init(16),
+static cl::opt<std::string>
+    kernelName("kernel", cl::value_desc("NAME"),
+               cl::desc("The kernel (default: those that FILE.ref.py has cases for)"),
+               cl::sub(sub));
+static cl::opt<std::string>
+    reference("ref", cl::value_desc("FILE"),
+              cl::desc("Where the cases are (default: FILE.ref.py beside FILE.tgl)"), cl::sub(sub));
+static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
+                                       cl::desc("Sizes (default: the cases that are timed)"),
+                                       cl::sub(sub));
+static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
+                                           cl::desc("Constants, scalars"), cl::sub(sub));
+static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
+                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cuda"), cl::desc("The machine"),
+                                   cl::init("cuda"), cl::sub(sub));
+static cl::opt<unsigned> most("configurations",
+                              cl::desc("To be timed for a case, at most (2 to 16)"), cl::init(16),
                               cl::sub(sub));
-static cl::opt<double> seconds("seconds", cl::desc("Time to measure for, each configuration"), cl::init(0.1),
-                               cl::sub(sub));
-static cl::opt<double> deadline("deadline", cl::desc("Seconds after which a configuration that hangs is given up"),
-                                cl::init(60), cl::sub(sub));
+static cl::opt<double> seconds("seconds", cl::desc("Time to measure for, each configuration"),
+                               cl::init(0.1), cl::sub(sub));
+static cl::opt<double>
+    deadline("deadline", cl::desc("Seconds after which a configuration that hangs is given up"),
+             cl::init(60), cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
-static cl::opt<bool> json("json", cl::desc("Print one JSON object an event (docs/bench.md)"), cl::sub(sub));
+static cl::opt<bool> json("json", cl::desc("Print one JSON object an event (docs/bench.md)"),
+                          cl::sub(sub));
 
 namespace {
 
@@ -116,14 +122,15 @@ private:
 
   static std::string share(const json::Object &event) {
     std::string text;
-    raw_string_ostream(text) << format("%.3f (%.3f to %.3f)", *event.getNumber("ratio"), *event.getNumber("lower"),
-                                       *event.getNumber("upper"));
+    raw_string_ostream(text) << format("%.3f (%.3f to %.3f)", *event.getNumber("ratio"),
+                                       *event.getNumber("lower"), *event.getNumber("upper"));
     return text;
   }
 
   void addTried(const json::Object &event) {
     StringRef outcome = *event.getString("outcome"), phase = *event.getString("phase");
-    std::string choice = ((phase == "alone" ? "" : phase + ": ") + *event.getString("choice")).str();
+    std::string choice =
+        ((phase == "alone" ? "" : phase + ": ") + *event.getString("choice")).str();
     if (outcome == "same") {
       same.push_back(std::move(choice));
       return;
@@ -133,7 +140,8 @@ private:
     if (outcome != "dropped" && exit == ExitSuccess)
       exit = ExitWrongResult;
     if (!json)
-      outs() << "  " << left_justify(choice, 44) << outcome << ": " << event.getString("reason")->rtrim() << '\n';
+      outs() << "  " << left_justify(choice, 44) << outcome << ": "
+             << event.getString("reason")->rtrim() << '\n';
   }
 
   /// All is known of the case: now it is kept.
@@ -172,7 +180,9 @@ ExitCode run() {
     return ExitWrongCall;
   };
   if (target != "cuda")
-    return wrongCall("tune takes --target=cuda, whose code is made for the sizes of a launch, not '" + target + "'");
+    return wrongCall(
+        "tune takes --target=cuda, whose code is made for the sizes of a launch, not '" + target +
+        "'");
   if (most < 2 || most > 16)
     return wrongCall("--configurations takes 2 to 16, not " + Twine(most));
   StudyOptions options;

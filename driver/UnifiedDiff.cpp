@@ -33,7 +33,8 @@ static SmallVector<StringRef> linesOf(StringRef text) {
 }
 
 /// What changed in the middle, as few lines as there must be.
-static void compare(ArrayRef<StringRef> before, ArrayRef<StringRef> after, std::vector<Line> &lines) {
+static void compare(ArrayRef<StringRef> before, ArrayRef<StringRef> after,
+                    std::vector<Line> &lines) {
   constexpr size_t largest = 1 << 22; // cells of the table; beyond it all is taken as changed
   if (before.size() * after.size() > largest) {
     for (StringRef line : before)
@@ -46,9 +47,9 @@ static void compare(ArrayRef<StringRef> before, ArrayRef<StringRef> after, std::
   std::vector<unsigned> common((before.size() + 1) * width); // of what follows
   for (size_t i = before.size(); i--;)
     for (size_t j = after.size(); j--;)
-      common[i * width + j] = before[i] == after[j]
-                                  ? common[(i + 1) * width + j + 1] + 1
-                                  : std::max(common[(i + 1) * width + j], common[i * width + j + 1]);
+      common[i * width + j] =
+          before[i] == after[j] ? common[(i + 1) * width + j + 1] + 1
+                                : std::max(common[(i + 1) * width + j], common[i * width + j + 1]);
   size_t i = 0, j = 0;
   while (i != before.size() || j != after.size()) {
     if (i != before.size() && j != after.size() && before[i] == after[j]) {
@@ -76,7 +77,8 @@ void printUnifiedDiff(raw_ostream &os, StringRef path, StringRef before, StringR
   std::vector<Line> lines;
   for (StringRef line : ArrayRef(old).take_front(head))
     lines.push_back({' ', line});
-  compare(ArrayRef(old).drop_front(head).drop_back(tail), ArrayRef(made).drop_front(head).drop_back(tail), lines);
+  compare(ArrayRef(old).drop_front(head).drop_back(tail),
+          ArrayRef(made).drop_front(head).drop_back(tail), lines);
   for (StringRef line : ArrayRef(old).take_back(tail))
     lines.push_back({' ', line});
 

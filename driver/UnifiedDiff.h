@@ -13,8 +13,10 @@
 
 namespace tegula {
 
-/// Prints what `patch` takes, with three lines around each change; nothing where the texts are equal.
-void printUnifiedDiff(llvm::raw_ostream &os, llvm::StringRef path, llvm::StringRef before, llvm::StringRef after);
+/// Prints what `patch` takes, with three lines around each change; nothing where the texts are
+/// equal.
+void printUnifiedDiff(llvm::raw_ostream &os, llvm::StringRef path, llvm::StringRef before,
+                      llvm::StringRef after);
 
 } // namespace tegula
 

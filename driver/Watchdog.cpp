@@ -19,7 +19,8 @@ namespace tegula {
 
 Watchdog::Watchdog(std::string what, double seconds) : what(std::move(what)), seconds(seconds) {
   if (!watcher.start(1))
-    errs() << "tegula: " << this->what << ": no thread for the deadline; nothing ends a launch that hangs\n";
+    errs() << "tegula: " << this->what
+           << ": no thread for the deadline; nothing ends a launch that hangs\n";
 }
 
 Watchdog::~Watchdog() {
@@ -53,7 +54,8 @@ void Watchdog::watch() {
     if (running.empty() || seconds == 0) {
       changed.wait(lock, hasChanged);
     } else if (!changed.wait_for(lock, std::chrono::duration<double>(seconds), hasChanged)) {
-      errs() << "tegula: " << what << ": " << running << " did not end within " << format("%g", seconds) << " s\n";
+      errs() << "tegula: " << what << ": " << running << " did not end within "
+             << format("%g", seconds) << " s\n";
       _exit(ExitWrongResult);
     }
   }

@@ -8,16 +8,16 @@
 #ifndef TEGULA_DRIVER_WATCHDOG_H
 #define TEGULA_DRIVER_WATCHDOG_H
 
-#include "support/Workers.h"
 #include "runtime/LaunchWatch.h"
+#include "support/Workers.h"
 #include <condition_variable>
 #include <mutex>
 
 namespace tegula {
 
-/// Ends the process, with ExitWrongResult and a message that begins with `what`, when a launch takes longer than so
-/// many seconds (0: any number). Nothing is cleaned up: whatever gives memory back would wait for the device, and the driver does it
-/// for a process that is gone.
+/// Ends the process, with ExitWrongResult and a message that begins with `what`, when a launch
+/// takes longer than so many seconds (0: any number). Nothing is cleaned up: whatever gives memory
+/// back would wait for the device, and the driver does it for a process that is gone.
 class Watchdog : public LaunchWatch {
 public:
   Watchdog(std::string what, double seconds);

@@ -13,8 +13,8 @@ using namespace llvm;
 
 namespace tegula {
 
-/// Operations of the unit per second, dense: data sheets (bench/report/Occupancy.h); half of f32's for f64 and twice of 16 bits' for
-/// 8 (the same data sheets).
+/// Operations of the unit per second, dense: data sheets (bench/report/Occupancy.h); half of f32's
+/// for f64 and twice of 16 bits' for 8 (the same data sheets).
 static double rateOf(LaunchUnit unit, const report::DeviceLimits &device) {
   switch (unit) {
   case LaunchUnit::Lanes32:
@@ -38,10 +38,12 @@ struct Bound {
   bool isMemory() const { return memory >= unit; }
   double least() const { return std::max(memory, unit); }
 
-  static std::optional<Bound> of(const LaunchExplanation &launch, const report::DeviceLimits *device) {
+  static std::optional<Bound> of(const LaunchExplanation &launch,
+                                 const report::DeviceLimits *device) {
     if (!device || !launch.bytes || !launch.operations)
       return std::nullopt;
-    return Bound{*launch.bytes / device->bytesPerSecond * 1e6, *launch.operations / rateOf(launch.unit, *device) * 1e6};
+    return Bound{*launch.bytes / device->bytesPerSecond * 1e6,
+                 *launch.operations / rateOf(launch.unit, *device) * 1e6};
   }
 };
 } // namespace
@@ -58,21 +60,24 @@ static std::string scaled(double number) {
 std::string whyText(ArrayRef<LaunchExplanation> launches, const report::DeviceLimits *device) {
   std::string text;
   for (const LaunchExplanation &launch : launches) {
-    text += fmt::format("{}: launch '{}', strategy {}{}\n", launch.place, launch.name, launch.strategy,
-                        launch.tile.empty() ? "" : ", " + launch.tile);
+    text += fmt::format("{}: launch '{}', strategy {}{}\n", launch.place, launch.name,
+                        launch.strategy, launch.tile.empty() ? "" : ", " + launch.tile);
     if (!launch.bytes || !launch.operations)
       text += "  what it moves and computes depends on sizes that are not given (-d) or on data\n";
     else
-      text += fmt::format("  {}B moved, {} operations by {}\n", scaled(*launch.bytes) + (*launch.bytes < 1000 ? " " : ""),
+      text += fmt::format("  {}B moved, {} operations by {}\n",
+                          scaled(*launch.bytes) + (*launch.bytes < 1000 ? " " : ""),
                           scaled(*launch.operations), toString(launch.unit).str());
     if (std::optional<Bound> bound = Bound::of(launch, device))
       text += fmt::format("  bound by {} on {}: {:.2f} us (memory {:.2f}, {} {:.2f})\n",
-                          bound->isMemory() ? "memory" : toString(launch.unit).str(), device->title.str(), bound->least(), bound->memory,
+                          bound->isMemory() ? "memory" : toString(launch.unit).str(),
+                          device->title.str(), bound->least(), bound->memory,
                           toString(launch.unit).str(), bound->unit);
     for (const StrategyMismatch &mismatch : launch.mismatches) {
       if (mismatch.isOther)
         continue;
-      text += fmt::format("  not {}: {} ({})\n", mismatch.strategy, mismatch.reason, mismatch.place);
+      text +=
+          fmt::format("  not {}: {} ({})\n", mismatch.strategy, mismatch.reason, mismatch.place);
       if (!mismatch.edit.empty())
         text += fmt::format("    try: {}\n", mismatch.edit);
     }
@@ -83,7 +88,10 @@ std::string whyText(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
 json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLimits *device) {
   json::Array result;
   for (const LaunchExplanation &launch : launches) {
-    json::Object one{{"name", launch.name}, {"place", launch.place}, {"strategy", launch.strategy}, {"unit", toString(launch.unit)}};
+    json::Object one{{"name", launch.name},
+                     {"place", launch.place},
+                     {"strategy", launch.strategy},
+                     {"unit", toString(launch.unit)}};
     if (!launch.tile.empty())
       one["tile"] = launch.tile;
     if (launch.bytes)
@@ -98,7 +106,8 @@ json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
     for (const StrategyMismatch &mismatch : launch.mismatches) {
       if (mismatch.isOther)
         continue;
-      json::Object why{{"strategy", mismatch.strategy}, {"reason", mismatch.reason}, {"place", mismatch.place}};
+      json::Object why{
+          {"strategy", mismatch.strategy}, {"reason", mismatch.reason}, {"place", mismatch.place}};
       if (!mismatch.edit.empty())
         why["edit"] = mismatch.edit;
       mismatches.push_back(std::move(why));

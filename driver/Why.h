@@ -14,13 +14,15 @@
 
 namespace tegula {
 
-/// Launch by launch: strategy, tile, what bounds it, the time that the bound takes on the device, and why other strategies do
-/// not compute it. The device may be null: no times.
+/// Launch by launch: strategy, tile, what bounds it, the time that the bound takes on the device,
+/// and why other strategies do not compute it. The device may be null: no times.
 std::string whyText(llvm::ArrayRef<LaunchExplanation> launches, const report::DeviceLimits *device);
 
-/// The same: an array of objects with `name`, `place`, `strategy`, `tile`, `unit`, `bytes`, `operations`, `boundBy` (`memory` or
-/// the unit), `boundMicroseconds`, and `mismatches` of `strategy`, `reason`, `edit`, `place`. What is not known is left out.
-llvm::json::Array whyJson(llvm::ArrayRef<LaunchExplanation> launches, const report::DeviceLimits *device);
+/// The same: an array of objects with `name`, `place`, `strategy`, `tile`, `unit`, `bytes`,
+/// `operations`, `boundBy` (`memory` or the unit), `boundMicroseconds`, and `mismatches` of
+/// `strategy`, `reason`, `edit`, `place`. What is not known is left out.
+llvm::json::Array whyJson(llvm::ArrayRef<LaunchExplanation> launches,
+                          const report::DeviceLimits *device);
 
 } // namespace tegula
 

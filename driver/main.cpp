@@ -20,10 +20,10 @@
 using namespace llvm;
 using namespace tegula;
 
-static const Command *const commands[] = {&checkCommand, &compileCommand, &runCommand,
-                                          &benchCommand, &bisectCommand, &tuneCommand, &fmtCommand,
-                                          &fixCommand, &explainCommand, &explainLayoutCommand,
-                                          &passesCommand, &grammarCommand, &promptCommand, &mcpCommand};
+static const Command *const commands[] = {
+    &checkCommand,  &compileCommand, &runCommand,    &benchCommand,   &bisectCommand,
+    &tuneCommand,   &fmtCommand,     &fixCommand,    &explainCommand, &explainLayoutCommand,
+    &passesCommand, &grammarCommand, &promptCommand, &mcpCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
@@ -35,10 +35,11 @@ static void printUsage(raw_ostream &os) {
   for (const Command *command : commands)
     width = std::max(width, command->options.getName().size() + 2);
   for (const Command *command : commands)
-    os << "  " << left_justify(command->options.getName(), width) << command->options.getDescription()
-       << '\n';
+    os << "  " << left_justify(command->options.getName(), width)
+       << command->options.getDescription() << '\n';
   os << "\n'tegula COMMAND --help' lists the options of a command; 'tegula --version' says the "
-        "version.\nExit codes: 0 fine, 1 the program is wrong, 2 the call is wrong, 3 a resource or "
+        "version.\nExit codes: 0 fine, 1 the program is wrong, 2 the call is wrong, 3 a resource "
+        "or "
         "device is missing,\n4 the result is wrong, 70 a mistake of the compiler.\n";
 }
 
@@ -71,7 +72,8 @@ static std::optional<ExitCode> handleFirstArgument(int argc, char **argv) {
   return ExitWrongCall;
 }
 
-/// The files that a command must have, which LLVM's parser no longer asks for: dispatch does, in its own words.
+/// The files that a command must have, which LLVM's parser no longer asks for: dispatch does, in
+/// its own words.
 static SmallVector<cl::Option *> takeNeededFiles(cl::SubCommand &command) {
   SmallVector<cl::Option *> needed;
   for (cl::Option *option : command.PositionalOpts) {
@@ -88,23 +90,27 @@ static ExitCode dispatch(int argc, char **argv) {
   if (std::optional<ExitCode> code = handleFirstArgument(argc, argv))
     return *code;
   cl::SetVersionPrinter(printVersion);
-  const Command &command = **find_if(commands, [&](const Command *one) { return one->options.getName() == argv[1]; });
+  const Command &command =
+      **find_if(commands, [&](const Command *one) { return one->options.getName() == argv[1]; });
   SmallVector<cl::Option *> needed = takeNeededFiles(command.options);
   if (!cl::ParseCommandLineOptions(argc, argv, "", &errs()))
     return ExitWrongCall;
   if (any_of(needed, [](cl::Option *option) { return !option->getNumOccurrences(); })) {
-    errs() << "tegula: " << argv[1] << " takes a file; 'tegula " << argv[1] << " --help' shows how\n";
+    errs() << "tegula: " << argv[1] << " takes a file; 'tegula " << argv[1]
+           << " --help' shows how\n";
     return ExitWrongCall;
   }
   return command.run();
 }
 
-/// A standard stream that is closed would give its number to the next file that is opened, and what is printed
-/// would end in that file. Opened the wrong way round, each use of it is an error as before.
+/// A standard stream that is closed would give its number to the next file that is opened, and what
+/// is printed would end in that file. Opened the wrong way round, each use of it is an error as
+/// before.
 static void occupyClosedStreams() {
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) == -1)
-      open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // takes the lowest number that is free
+      open("/dev/null",
+           stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // takes the lowest number that is free
 }
 
 /// The exit code in the place of `code` where what was printed could not be written.

@@ -42,8 +42,8 @@ std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptio
   return diagnostics.numErrors() == errorsBefore ? std::move(program) : nullptr;
 }
 
-std::vector<std::unique_ptr<Program>> tegula::checkAll(const Module &module, llvm::StringRef only, bool remarks,
-                                                       Diagnostics &diagnostics) {
+std::vector<std::unique_ptr<Program>> tegula::checkAll(const Module &module, llvm::StringRef only,
+                                                       bool remarks, Diagnostics &diagnostics) {
   size_t first = diagnostics.all().size();
   std::vector<std::unique_ptr<Program>> programs;
   for (const ast::Kernel *kernel : module.kernelsCalleesFirst()) {
@@ -57,6 +57,8 @@ std::vector<std::unique_ptr<Program>> tegula::checkAll(const Module &module, llv
   }
   // Found in the order of calls, told in the order of the text.
   diagnostics.sort(first);
-  llvm::sort(programs, [](const auto &one, const auto &other) { return one->span.begin < other->span.begin; });
+  llvm::sort(programs, [](const auto &one, const auto &other) {
+    return one->span.begin < other->span.begin;
+  });
   return programs;
 }

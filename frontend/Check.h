@@ -8,8 +8,8 @@
 #ifndef TEGULA_FRONTEND_CHECK_H
 #define TEGULA_FRONTEND_CHECK_H
 
-#include "frontend/diagnostics/Diagnostics.h"
 #include "frontend/check/InstanceOptions.h"
+#include "frontend/diagnostics/Diagnostics.h"
 #include "frontend/parse/Module.h"
 #include <memory>
 
@@ -19,10 +19,11 @@ namespace tegula {
 std::unique_ptr<checked::Program> check(const Module &module, const InstanceOptions &options,
                                         Diagnostics &diagnostics);
 
-/// Checks all kernels of the file, or the one named, as their declarations stand: the right ones, in the order of the
-/// text, as are diagnostics. Of a file with syntax errors, what could be understood.
-std::vector<std::unique_ptr<checked::Program>> checkAll(const Module &module, llvm::StringRef only, bool remarks,
-                                                        Diagnostics &diagnostics);
+/// Checks all kernels of the file, or the one named, as their declarations stand: the right ones,
+/// in the order of the text, as are diagnostics. Of a file with syntax errors, what could be
+/// understood.
+std::vector<std::unique_ptr<checked::Program>> checkAll(const Module &module, llvm::StringRef only,
+                                                        bool remarks, Diagnostics &diagnostics);
 
 } // namespace tegula
 

@@ -9,7 +9,8 @@
 
 #include "frontend/suggest/Rewrite.h"
 
-std::unique_ptr<tegula::Module> tegula::openModule(SourceManager &sources, uint32_t file, Diagnostics &diagnostics) {
+std::unique_ptr<tegula::Module> tegula::openModule(SourceManager &sources, uint32_t file,
+                                                   Diagnostics &diagnostics) {
   size_t first = diagnostics.all().size();
   auto module = std::make_unique<Module>(sources, file, diagnostics);
   suggestRewrites(diagnostics, first, file, *module);

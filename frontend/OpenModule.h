@@ -12,8 +12,8 @@
 
 namespace tegula {
 
-/// Parses `file`. Errors are reported with what the wrong statement would say in this language; the module holds what could be
-/// understood.
+/// Parses `file`. Errors are reported with what the wrong statement would say in this language; the
+/// module holds what could be understood.
 std::unique_ptr<Module> openModule(SourceManager &sources, uint32_t file, Diagnostics &diagnostics);
 
 } // namespace tegula

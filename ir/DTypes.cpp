@@ -26,11 +26,11 @@ struct Info {
 } // namespace
 
 static constexpr Info infos[numDTypes] = {
-    {"f64", 64, true, true},  {"f32", 32, true, true},   {"f16", 16, true, true},
-    {"bf16", 16, true, true}, {"f8e4m3", 8, true, true}, {"f8e5m2", 8, true, true},
-    {"i64", 64, false, true}, {"i32", 32, false, true},  {"i16", 16, false, true},
-    {"i8", 8, false, true},   {"u8", 8, false, false},   {"i4", 4, false, true},
-    {"u4", 4, false, false},  {"bool", 8, false, false}, {"u16", 16, false, false},
+    {"f64", 64, true, true},   {"f32", 32, true, true},   {"f16", 16, true, true},
+    {"bf16", 16, true, true},  {"f8e4m3", 8, true, true}, {"f8e5m2", 8, true, true},
+    {"i64", 64, false, true},  {"i32", 32, false, true},  {"i16", 16, false, true},
+    {"i8", 8, false, true},    {"u8", 8, false, false},   {"i4", 4, false, true},
+    {"u4", 4, false, false},   {"bool", 8, false, false}, {"u16", 16, false, false},
     {"u32", 32, false, false}, {"u64", 64, false, false},
 };
 static const Info &info(DType type) { return infos[unsigned(type)]; }

@@ -25,12 +25,30 @@ class Type;
 
 namespace tegula {
 
-enum class DType { F64, F32, F16, BF16, F8E4M3, F8E5M2, I64, I32, I16, I8, U8, I4, U4, Bool, U16, U32, U64 };
+enum class DType {
+  F64,
+  F32,
+  F16,
+  BF16,
+  F8E4M3,
+  F8E5M2,
+  I64,
+  I32,
+  I16,
+  I8,
+  U8,
+  I4,
+  U4,
+  Bool,
+  U16,
+  U32,
+  U64
+};
 constexpr unsigned numDTypes = 17;
 
 bool isFloat(DType type);
-bool isInteger(DType type); // not Bool
-bool isSigned(DType type);  // has negative values
+bool isInteger(DType type);  // not Bool
+bool isSigned(DType type);   // has negative values
 bool isUnsigned(DType type); // an integer without
 /// What reading an element gives: F32 for the small floats, I32 for integers of less than 32 bits.
 DType computeType(DType type);

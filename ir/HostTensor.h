@@ -57,7 +57,8 @@ struct HostTensor {
       storeFloat(dtype, data(), position(n), value);
     else
       storeInteger(dtype, data(), position(n),
-                   dtype == DType::U64 && value >= 0x1p63 ? int64_t(uint64_t(value)) : int64_t(value));
+                   dtype == DType::U64 && value >= 0x1p63 ? int64_t(uint64_t(value))
+                                                          : int64_t(value));
   }
 };
 

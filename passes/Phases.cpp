@@ -18,7 +18,8 @@ static constexpr PhaseInfo table[] = {
     {Phase::Fuse, "fuse",
      "each value is computed once per point of its own axes; statements are grouped into launches"},
     {Phase::Schedule, "schedule", "each launch gets a strategy, sizes and an order of its axes"},
-    {Phase::Lower, "lower", "the IR becomes LLVM IR: a host function, or device functions and a plan of launches"},
+    {Phase::Lower, "lower",
+     "the IR becomes LLVM IR: a host function, or device functions and a plan of launches"},
     {Phase::EmitPtx, "emit-ptx", "device functions become PTX"},
     {Phase::Assemble, "assemble", "code becomes a cubin, or host code in memory"},
 };

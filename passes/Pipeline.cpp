@@ -78,8 +78,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   SimplifyAccessesPassOptions fold;
   fold.onlyFold = true;
   pipeline.add(createSimplifyAccessesPass(fold));
-  // Results that nobody reads, then work done twice. Reductions inside statements are left for later:
-  // they would become temporaries, which later passes of this phase do not expect in a block.
+  // Results that nobody reads, then work done twice. Reductions inside statements are left for
+  // later: they would become temporaries, which later passes of this phase do not expect in a
+  // block.
   pipeline.add(createEliminateDeadEquationsPass());
   EliminateCommonEquationsPassOptions wholeEquations;
   wholeEquations.shareReductions = false;
@@ -97,7 +98,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createExpandScansPass());
   // Sums of products: fewer products.
   SumBeforeProductPassOptions sumOptions;
-  if (options.machine == Machine::GPU) // an H200 takes 290 to 400 at TF32 from tensor cores, 107 to 140 of f32
+  if (options.machine ==
+      Machine::GPU) // an H200 takes 290 to 400 at TF32 from tensor cores, 107 to 140 of f32
     sumOptions.productsForElement = 256;
   pipeline.add(createSumBeforeProductPass(sumOptions));
   // Each value once per point of its own axes: statements now do no redundant work...
@@ -109,7 +111,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
   // Attention by equations: while the statements of a softmax stand apart.
-  if (options.machine == Machine::GPU && options.tiles.hasWgmma && !llvm::is_contained(options.disabled, "tile-loop"))
+  if (options.machine == Machine::GPU && options.tiles.hasWgmma &&
+      !llvm::is_contained(options.disabled, "tile-loop"))
     pipeline.add(createTileSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
@@ -117,10 +120,11 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   FusePassOptions fuseOptions;
   fuseOptions.batchedProducts = options.machine == Machine::CPU;
   fuseOptions.groupedProducts = options.machine == Machine::GPU;
-  fuseOptions.minPoints = options.machine == Machine::GPU ? 512 : 0; // blocks: four for each multiprocessor
+  fuseOptions.minPoints =
+      options.machine == Machine::GPU ? 512 : 0; // blocks: four for each multiprocessor
   pipeline.add(createFusePass(fuseOptions));
-  // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that is in them.
-  // A GPU multiplies by zeros where it can read the image once for all of them.
+  // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that
+  // is in them. A GPU multiplies by zeros where it can read the image once for all of them.
   if (options.machine == Machine::CPU)
     pipeline.add(createSplitResiduesPass());
   else
@@ -137,7 +141,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Matrix products hidden in the nests of online algorithms come out.
   if (options.machine == Machine::CPU)
     pipeline.add(createBlockRowsPass());
-  // Loops over time that a cluster of blocks can walk by itself: while their axes are as they were written.
+  // Loops over time that a cluster of blocks can walk by itself: while their axes are as they were
+  // written.
   if (options.machine == Machine::GPU) {
     GatherRecurrencesPassOptions gatherOptions;
     gatherOptions.clusterBlocks = options.clusterBlocks;
@@ -196,7 +201,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.endPhase(Phase::Schedule);
 }
 
-void tegula::buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase stopAfter) {
+void tegula::buildPipeline(OpPassManager &manager, const PipelineOptions &options,
+                           Phase stopAfter) {
   PipelineBuilder builder(&manager, options);
   addPasses(builder, options, stopAfter);
 }
@@ -232,13 +238,12 @@ void tegula::instrument(PassManager &manager, const PipelineOptions &options, ra
     manager.getContext()->disableMultithreading();
     bool all = llvm::is_contained(options.printAfter, "all");
     std::vector<std::string> flags = options.printAfter;
-    manager.enableIRPrinting(
-        [](Pass *, Operation *) { return false; },
-        [all, flags](Pass *pass, Operation *) {
-          return all || llvm::is_contained(flags, pass->getArgument());
-        },
-        /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false,
-        /*printAfterOnlyOnFailure=*/false, stream);
+    manager.enableIRPrinting([](Pass *, Operation *) { return false; },
+                             [all, flags](Pass *pass, Operation *) {
+                               return all || llvm::is_contained(flags, pass->getArgument());
+                             },
+                             /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false,
+                             /*printAfterOnlyOnFailure=*/false, stream);
   }
   if (options.timing)
     manager.enableTiming();

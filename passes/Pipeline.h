@@ -9,10 +9,10 @@
 #define TEGULA_PASSES_PIPELINE_H
 
 #include "mlir/Pass/PassManager.h"
-#include "support/Counters.h"
-#include "target/DeviceFacts.h"
-#include "support/PassRuns.h"
 #include "passes/Phases.h"
+#include "support/Counters.h"
+#include "support/PassRuns.h"
+#include "target/DeviceFacts.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <memory>
@@ -25,13 +25,15 @@ struct PipelineOptions {
   Machine machine = Machine::CPU;
   /// Sizes that are known, by symbol: the code is for these alone.
   std::map<std::string, int64_t> sizes;
-  /// Passes left out, by flag (`tgl-fuse`), strategies of schedules and passes of LLVM by name (`contraction`,
-  /// `licm`). A pass that later stages need is missed by the verifier of its phase, which says so.
+  /// Passes left out, by flag (`tgl-fuse`), strategies of schedules and passes of LLVM by name
+  /// (`contraction`, `licm`). A pass that later stages need is missed by the verifier of its phase,
+  /// which says so.
   std::vector<std::string> disabled;
   /// Spare passes (PassRuns::shouldAdd) that are to run, by name: `slsr`.
   std::vector<std::string> enabled;
-  /// On GPUs: the tile of matrix products on tensor cores (tensorTileNames), where a statement can have it; empty: the
-  /// one that the model of cost expects to be fastest. A list, with commas, goes by statement.
+  /// On GPUs: the tile of matrix products on tensor cores (tensorTileNames), where a statement can
+  /// have it; empty: the one that the model of cost expects to be fastest. A list, with commas,
+  /// goes by statement.
   std::string tensorTile;
   /// On GPUs: the most blocks of a cluster; 1: there are none.
   unsigned clusterBlocks = 16;
@@ -69,8 +71,8 @@ struct PipelinePass {
 /// All passes in pipeline order.
 std::vector<PipelinePass> pipelinePasses();
 
-/// Registers every pass and the pipeline `tgl-pipeline` with command lines (tegula-opt). Passes made
-/// from a command line count into `counters`.
+/// Registers every pass and the pipeline `tgl-pipeline` with command lines (tegula-opt). Passes
+/// made from a command line count into `counters`.
 void registerTegulaPasses(const std::shared_ptr<Counters> &counters = nullptr);
 
 } // namespace tegula

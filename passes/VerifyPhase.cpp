@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
 #include "passes/Phases.h"
+#include "passes/analysis/Nest.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -24,19 +24,22 @@ static LogicalResult afterSimplify(Operation *op) {
   if (auto kernel = dyn_cast<KernelOp>(op); kernel && kernel.isCalled())
     return op->emitError() << "a private kernel is left after phase simplify (pass tgl-inline)";
   if (auto indexed = dyn_cast<IndexedOp>(op))
-    if (llvm::any_of(indexed.getIndices(), [](Value index) { return index.getDefiningOp<IndexOp>(); }) &&
+    if (llvm::any_of(indexed.getIndices(),
+                     [](Value index) { return index.getDefiningOp<IndexOp>(); }) &&
         hasFoldableIndices(indexed))
-      return op->emitError()
-             << "an index is not folded into this access after phase simplify (pass tgl-simplify-accesses)";
+      return op->emitError() << "an index is not folded into this access after phase simplify "
+                                "(pass tgl-simplify-accesses)";
   return success();
 }
 
-/// Variances may come back in the next phase, which knows who computes them in one pass (tgl-fuse-variances).
+/// Variances may come back in the next phase, which knows who computes them in one pass
+/// (tgl-fuse-variances).
 static LogicalResult afterFuse(Operation *op, bool isScheduled) {
   if (isa<ScanOp>(op))
     return op->emitError() << "a scan is left after phase fuse (pass tgl-expand-scans)";
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    if (reduce.getKind() == ReduceKind::Mean || (reduce.getKind() == ReduceKind::Var && !isScheduled) ||
+    if (reduce.getKind() == ReduceKind::Mean ||
+        (reduce.getKind() == ReduceKind::Var && !isScheduled) ||
         reduce.getKind() == ReduceKind::LogSumExp)
       return op->emitError() << "reduction " << stringifyReduceKind(reduce.getKind())
                              << " is left after phase fuse (pass tgl-expand-reductions)";

@@ -61,10 +61,10 @@ Expected<std::shared_ptr<CudaDevice>> CudaDevice::open(int ordinal) {
   info.name = name;
   info.memoryBytes = bytes;
   if (Error error = checkCuda(driver.primaryCtxRetain(&result->context, result->device),
-                          "cuDevicePrimaryCtxRetain"))
+                              "cuDevicePrimaryCtxRetain"))
     return std::move(error);
-  // By default the pool of stream-ordered allocations returns all that is free whenever something waits for
-  // the stream, and each launch with a temporary would map it again.
+  // By default the pool of stream-ordered allocations returns all that is free whenever something
+  // waits for the stream, and each launch with a temporary would map it again.
   constexpr int releaseThreshold = 4; // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
   uint64_t kept = uint64_t(1) << 30;
   void *pool = nullptr;
@@ -133,7 +133,8 @@ Error CudaDevice::fill(DeviceAddress address, uint8_t value, uint64_t bytes, voi
     return Error::success();
   if (Error error = enter())
     return error;
-  return checkCuda(CudaDriver::get().memsetD8Async(address, value, bytes, stream), "cuMemsetD8Async");
+  return checkCuda(CudaDriver::get().memsetD8Async(address, value, bytes, stream),
+                   "cuMemsetD8Async");
 }
 
 Error CudaDevice::synchronize(void *stream) {
@@ -162,7 +163,8 @@ Expected<double> CudaDevice::time(function_ref<Error()> work, void *stream) {
   if (Error error = checkCuda(driver.eventSynchronize(end), "cuEventSynchronize"))
     return std::move(error);
   float milliseconds = 0;
-  if (Error error = checkCuda(driver.eventElapsedTime(&milliseconds, start, end), "cuEventElapsedTime"))
+  if (Error error =
+          checkCuda(driver.eventElapsedTime(&milliseconds, start, end), "cuEventElapsedTime"))
     return std::move(error);
   return milliseconds * 1e3;
 }
@@ -171,12 +173,13 @@ Expected<std::shared_ptr<CudaModule>> CudaDevice::load(ArrayRef<char> image) {
   if (Error error = enter())
     return std::move(error);
   void *handle = nullptr;
-  if (Error error = checkCuda(CudaDriver::get().moduleLoadData(&handle, image.data()), "cuModuleLoadData"))
+  if (Error error =
+          checkCuda(CudaDriver::get().moduleLoadData(&handle, image.data()), "cuModuleLoadData"))
     return std::move(error);
   // Modules keep their device's context alive by holding a reference of their own.
   void *context = nullptr;
-  if (Error error =
-          checkCuda(CudaDriver::get().primaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain"))
+  if (Error error = checkCuda(CudaDriver::get().primaryCtxRetain(&context, device),
+                              "cuDevicePrimaryCtxRetain"))
     return std::move(error);
   std::shared_ptr<CudaDevice> owner(new CudaDevice());
   owner->device = device;
@@ -200,8 +203,9 @@ Expected<void *> CudaModule::find(const std::string &function) {
   if (found != functions.end())
     return found->second;
   void *result = nullptr;
-  if (Error error = checkCuda(CudaDriver::get().moduleGetFunction(&result, handle, function.c_str()),
-                          "cuModuleGetFunction"))
+  if (Error error =
+          checkCuda(CudaDriver::get().moduleGetFunction(&result, handle, function.c_str()),
+                    "cuModuleGetFunction"))
     return std::move(error);
   functions[function] = result;
   return result;
@@ -215,18 +219,20 @@ Error CudaModule::allowSharedBytes(void *function, unsigned bytes) {
 
 Error CudaModule::allowLargeCluster(void *function) {
   constexpr int nonPortableClusterSize = 14; // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-  return checkCuda(CudaDriver::get().funcSetAttribute(function, nonPortableClusterSize, 1), "cuFuncSetAttribute");
+  return checkCuda(CudaDriver::get().funcSetAttribute(function, nonPortableClusterSize, 1),
+                   "cuFuncSetAttribute");
 }
 
-Expected<unsigned> CudaModule::residentBlocks(void *function, unsigned threads, unsigned sharedBytes) {
+Expected<unsigned> CudaModule::residentBlocks(void *function, unsigned threads,
+                                              unsigned sharedBytes) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = resident.find({function, threads});
   if (found != resident.end())
     return found->second;
   int perMultiprocessor = 0;
-  if (Error error = checkCuda(
-          CudaDriver::get().occupancyMaxActiveBlocks(&perMultiprocessor, function, threads, sharedBytes),
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor"))
+  if (Error error = checkCuda(CudaDriver::get().occupancyMaxActiveBlocks(
+                                  &perMultiprocessor, function, threads, sharedBytes),
+                              "cuOccupancyMaxActiveBlocksPerMultiprocessor"))
     return std::move(error);
   unsigned result = std::max(perMultiprocessor, 1) * owner->info().multiprocessors;
   resident[{function, threads}] = result;

@@ -42,10 +42,10 @@ private:
 
 struct CudaDeviceInfo {
   std::string name;
-  int major = 0, minor = 0;      // compute capability
+  int major = 0, minor = 0; // compute capability
   int multiprocessors = 0;
   int maxThreadsPerMultiprocessor = 0;
-  int driverVersion = 0;         // 13000: CUDA 13.0
+  int driverVersion = 0; // 13000: CUDA 13.0
   uint64_t memoryBytes = 0;
   int l2Bytes = 0;
 
@@ -55,8 +55,8 @@ struct CudaDeviceInfo {
 
 class CudaModule;
 
-/// One device with its primary context (the one PyTorch uses too). Calls make the context current on the
-/// calling thread, where it stays; Scope puts back what was there.
+/// One device with its primary context (the one PyTorch uses too). Calls make the context current
+/// on the calling thread, where it stays; Scope puts back what was there.
 class CudaDevice {
 public:
   /// Costs next to nothing where the context is current already.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver is libcuda.so.1, loaded when first asked for. Tests put a library of that name in its place that
-// keeps a record of every call (test/fakecuda): nothing here knows of it.
+// The driver is libcuda.so.1, loaded when first asked for. Tests put a library of that name in its
+// place that keeps a record of every call (test/fakecuda): nothing here knows of it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_CUDADRIVER_H
@@ -95,8 +95,8 @@ struct CudaDriver {
   std::string missing; // why the driver cannot be used; empty: it can
 
   bool hasGraphs() const {
-    return streamCreate && streamDestroy && streamBeginCapture && streamEndCapture && graphInstantiate &&
-           graphLaunch && graphExecDestroy && graphDestroy;
+    return streamCreate && streamDestroy && streamBeginCapture && streamEndCapture &&
+           graphInstantiate && graphLaunch && graphExecDestroy && graphDestroy;
   }
 
   /// The one of this process; it stays loaded.
@@ -115,7 +115,8 @@ public:
   enum Kind {
     OutOfMemory,
     WrongCode, ///< code for another device, or from a newer toolkit than the driver knows
-    Fault,     ///< a kernel did what the device forbids; the context is lost, and with it the process's use of it
+    Fault, ///< a kernel did what the device forbids; the context is lost, and with it the process's
+           ///< use of it
     Other
   };
   CudaError(Kind kind, std::string message) : kind(kind), message(std::move(message)) {}

@@ -14,16 +14,19 @@ using namespace tegula;
 static constexpr int captureRelaxed = 2; // `work` may allocate, which is no part of the graph
 static constexpr unsigned streamNonBlocking = 1;
 
-Expected<std::unique_ptr<CudaGraph>> CudaGraph::capture(CudaDevice &device, function_ref<Error(void *)> work) {
+Expected<std::unique_ptr<CudaGraph>> CudaGraph::capture(CudaDevice &device,
+                                                        function_ref<Error(void *)> work) {
   const CudaDriver &driver = CudaDriver::get();
   if (!driver.hasGraphs())
     return make_error<MissingDeviceError>("the CUDA driver is too old for graphs");
   if (Error error = device.enter())
     return std::move(error);
   std::unique_ptr<CudaGraph> made(new CudaGraph(device));
-  if (Error error = checkCuda(driver.streamCreate(&made->stream, streamNonBlocking), "cuStreamCreate"))
+  if (Error error =
+          checkCuda(driver.streamCreate(&made->stream, streamNonBlocking), "cuStreamCreate"))
     return std::move(error);
-  if (Error error = checkCuda(driver.streamBeginCapture(made->stream, captureRelaxed), "cuStreamBeginCapture"))
+  if (Error error = checkCuda(driver.streamBeginCapture(made->stream, captureRelaxed),
+                              "cuStreamBeginCapture"))
     return std::move(error);
   Error failed = work(made->stream);
   void *graph = nullptr;
@@ -49,6 +52,7 @@ CudaGraph::~CudaGraph() {
 }
 
 Expected<double> CudaGraph::replay() {
-  return device.time([&] { return checkCuda(CudaDriver::get().graphLaunch(executable, stream), "cuGraphLaunch"); },
-                     stream);
+  return device.time(
+      [&] { return checkCuda(CudaDriver::get().graphLaunch(executable, stream), "cuGraphLaunch"); },
+      stream);
 }

@@ -16,8 +16,8 @@ class CudaGraph {
 public:
   /// What `work` queues on the stream that it is given. Addresses are those of the capture; it may
   /// allocate memory, but not wait.
-  static llvm::Expected<std::unique_ptr<CudaGraph>> capture(CudaDevice &device,
-                                                            llvm::function_ref<llvm::Error(void *stream)> work);
+  static llvm::Expected<std::unique_ptr<CudaGraph>>
+  capture(CudaDevice &device, llvm::function_ref<llvm::Error(void *stream)> work);
   ~CudaGraph();
   CudaGraph(const CudaGraph &) = delete;
 

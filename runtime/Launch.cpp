@@ -90,7 +90,8 @@ Error tegula::takeScalar(const KernelArgument &expected, LaunchArgument &given) 
     given.number = rounded;
   } else if (type == DType::Bool) {
     given.integer = given.integer != 0;
-  } else if (type != DType::U64 && (given.integer < minValue(type) || given.integer > maxValue(type))) {
+  } else if (type != DType::U64 &&
+             (given.integer < minValue(type) || given.integer > maxValue(type))) {
     return wrongScalar(expected, Twine(given.integer));
   }
   return Error::success();
@@ -135,7 +136,8 @@ Expected<SmallVector<int64_t>> tegula::shapeOf(const CompiledKernel &kernel, uns
   return shape;
 }
 
-Expected<std::unique_ptr<CompiledKernel>> tegula::compileForSizes(const Module &module, const CompileOptions &options) {
+Expected<std::unique_ptr<CompiledKernel>> tegula::compileForSizes(const Module &module,
+                                                                  const CompileOptions &options) {
   Diagnostics diagnostics(module.sourceManager());
   Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, diagnostics);
   if (!compiled || *compiled)
@@ -298,16 +300,19 @@ static Error reportOf(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
         LaunchError::WrongResult,
         site.place + ": " + elementText(kernel, site, sizes, record.value) + " " + site.text);
   if (site.isDefect)
-    return createStringError("internal error: " + site.place + ": " + site.text + " leaves its tensor: a subscript is " +
-                             Twine(record.value));
-  return make_error<LaunchError>(LaunchError::WrongResult,
-                                 site.place + ": " + site.text + " is outside: a subscript is " +
-                                     (site.isUnsigned ? utostr(record.value) : itostr(record.value)));
+    return createStringError("internal error: " + site.place + ": " + site.text +
+                             " leaves its tensor: a subscript is " + Twine(record.value));
+  return make_error<LaunchError>(
+      LaunchError::WrongResult,
+      site.place + ": " + site.text + " is outside: a subscript is " +
+          (site.isUnsigned ? utostr(record.value) : itostr(record.value)));
 }
 
 Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
-                        const Binding &binding, ThreadPool &pool, void *workspace, const int *stop) {
-  return runOnHost(kernel, LaunchData(ArgumentData(kernel, arguments)), binding, pool, workspace, stop);
+                        const Binding &binding, ThreadPool &pool, void *workspace,
+                        const int *stop) {
+  return runOnHost(kernel, LaunchData(ArgumentData(kernel, arguments)), binding, pool, workspace,
+                   stop);
 }
 
 Error tegula::runOnHost(const CompiledKernel &kernel, LaunchData data, const Binding &binding,
@@ -329,21 +334,21 @@ Error tegula::runOnHost(const CompiledKernel &kernel, LaunchData data, const Bin
     split.tensors.push_back(static_cast<char *>(workspace) + offset);
   HostLaunch run(pool, stop);
   if (!run.run(kernel.entry, split.tensors.data(), binding.sizes.data(), split.scalars.data()))
-    return make_error<LaunchError>(LaunchError::Stopped, "the launch was stopped: its results are not complete");
+    return make_error<LaunchError>(LaunchError::Stopped,
+                                   "the launch was stopped: its results are not complete");
   return reportOf(kernel, binding.sizes, run.errors);
 }
 
 Error tegula::runEmulated(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
                           const Binding &binding, const EmulatorOptions &options) {
   EmulatorInputs inputs;
-  for (auto [expected, given, bound] :
-       zip_equal(kernel.arguments, arguments, binding.arguments))
+  for (auto [expected, given, bound] : zip_equal(kernel.arguments, arguments, binding.arguments))
     if (expected.role != KernelArgument::Scalar)
-      inputs.arguments.push_back(
-          {given.data, uint64_t(bound.bytes),
-           expected.role == KernelArgument::In      ? BufferContents::Constant
-           : expected.role == KernelArgument::Inout ? BufferContents::Defined
-                                                    : BufferContents::Undefined});
+      inputs.arguments.push_back({given.data, uint64_t(bound.bytes),
+                                  expected.role == KernelArgument::In ? BufferContents::Constant
+                                  : expected.role == KernelArgument::Inout
+                                      ? BufferContents::Defined
+                                      : BufferContents::Undefined});
   ArgumentData data(kernel, arguments);
   SplitData<void *> split(kernel, data);
   inputs.scalars = split.scalars;
@@ -445,7 +450,8 @@ Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
 
 Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, const Binding &binding, void *stream,
                         DeviceAddress workspace, LaunchWatch *watch) {
-  return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace, nullptr, watch);
+  return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace, nullptr,
+             watch);
 }
 
 static Error misaligned(const CompiledKernel &kernel, LaunchData data) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A device reports what a kernel did wrong at some later call, and of one that hangs nothing. Under watch the
-// launches of a plan run one at a time, so that either has a launch to be named with.
+// A device reports what a kernel did wrong at some later call, and of one that hangs nothing. Under
+// watch the launches of a plan run one at a time, so that either has a launch to be named with.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_LAUNCHWATCH_H

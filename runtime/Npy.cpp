@@ -28,8 +28,8 @@ constexpr size_t magicBytes = 6;
 constexpr size_t maxHeaderBytes = 10000;
 constexpr size_t maxRank = 64;
 
-constexpr const char *types[] = {"f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8",
-                                 "u4", "u2", "u1", "b1", "V1", "V2"};
+constexpr const char *types[] = {"f8", "f4", "f2", "i8", "i4", "i2", "i1",
+                                 "u8", "u4", "u2", "u1", "b1", "V1", "V2"};
 
 /// The dict of the header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 struct Header {
@@ -58,7 +58,7 @@ public:
       if (!seen || *seen)
         return fail(seen ? "has '" + key + "' twice" : "has an unknown key '" + key + "'");
       *seen = true;
-      if (seen == &descr ? !dtype(header.descr)
+      if (seen == &descr   ? !dtype(header.descr)
           : seen == &order ? !boolean(header.fortranOrder)
                            : !tuple(header.shape))
         return false;
@@ -150,8 +150,10 @@ bool elementType(StringRef descr, std::string &type, std::string &error) {
     return false;
   }
   if (!is_contained(types, name)) {
-    error = ("dtype '" + descr + "' is none of Tegula's: expected f8, f4, f2, i8, i4, i2, i1, u8, u4, u2, u1, b1, "
-             "V2 (bf16) or V1 (f8)").str();
+    error = ("dtype '" + descr +
+             "' is none of Tegula's: expected f8, f4, f2, i8, i4, i2, i1, u8, u4, u2, u1, b1, "
+             "V2 (bf16) or V1 (f8)")
+                .str();
     return false;
   }
   if (order == '>' && !name.ends_with("1")) {
@@ -337,14 +339,15 @@ bool writeNpy(StringRef path, StringRef type, ArrayRef<int64_t> shape, ArrayRef<
     return false;
   };
   std::string dict = ("{'descr': '" + Twine(type.ends_with("1") ? "|" : "<") + type +
-                      "', 'fortran_order': False, 'shape': " + shapeText(shape) + ", }").str();
+                      "', 'fortran_order': False, 'shape': " + shapeText(shape) + ", }")
+                         .str();
   // The data begin at a multiple of 64 bytes; the header ends with a newline.
   size_t begin = alignTo(magicBytes + 4 + dict.size() + 1, 64);
   dict.append(begin - magicBytes - 4 - dict.size() - 1, ' ');
   dict += '\n';
   std::string header(magic, magicBytes);
-  header += {'\x01', '\x00', static_cast<char>(dict.size() & 255),
-             static_cast<char>(dict.size() >> 8)};
+  header +=
+      {'\x01', '\x00', static_cast<char>(dict.size() & 255), static_cast<char>(dict.size() >> 8)};
   header += dict;
 
   sys::fs::file_status status;

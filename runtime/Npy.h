@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes .npy files (versions 1.0 to 3.0): one array in C order and in this machine's byte
-// order. Types that NumPy does not have travel as raw bytes of their width: bf16 as `<V2` (or u2), f8
-// as `|V1` (or u1). The file is not trusted: whatever it holds, the answer is an array or an error.
+// Reads and writes .npy files (versions 1.0 to 3.0): one array in C order and in this machine's
+// byte order. Types that NumPy does not have travel as raw bytes of their width: bf16 as `<V2` (or
+// u2), f8 as `|V1` (or u1). The file is not trusted: whatever it holds, the answer is an array or
+// an error.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_NPY_H
@@ -31,12 +32,11 @@ struct NpyArray {
   std::vector<char> data;     // C order
 };
 
-/// Nothing where `bytes` are no array of these types; `error` then says why, and where there is one,
-/// what to write in NumPy instead.
+/// Nothing where `bytes` are no array of these types; `error` then says why, and where there is
+/// one, what to write in NumPy instead.
 std::optional<NpyArray> parseNpy(llvm::StringRef bytes, std::string &error);
 /// `noMemory` is set where the array is too large for this machine.
-std::optional<NpyArray> readNpy(llvm::StringRef path, std::string &error,
-                                bool *noMemory = nullptr);
+std::optional<NpyArray> readNpy(llvm::StringRef path, std::string &error, bool *noMemory = nullptr);
 
 /// Writes version 1.0. A file is replaced in one step or not at all: there is never a partial one.
 /// False, with `error` set, where it could not be written.

@@ -65,8 +65,8 @@ std::optional<MemoryLayout> tegula::layOut(ArrayRef<MemoryRequest> requests) {
         continue;
       if (layout.offsets[other] - offset >= bytes)
         break;
-      offset = std::max<int64_t>(
-          offset, layout.offsets[other] + alignTo(requests[other].bytes, memoryAlignment));
+      offset = std::max<int64_t>(offset, layout.offsets[other] +
+                                             alignTo(requests[other].bytes, memoryAlignment));
     }
     int64_t end;
     if (AddOverflow(offset, bytes, end))

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All temporaries of a call share one allocation. A temporary lives from the first step of the plan that
-// names it to the last; those whose lives are disjoint may have the same memory, since the launches of a
-// call follow each other on one stream. Lives are known from the plan, offsets once there are sizes.
+// All temporaries of a call share one allocation. A temporary lives from the first step of the plan
+// that names it to the last; those whose lives are disjoint may have the same memory, since the
+// launches of a call follow each other on one stream. Lives are known from the plan, offsets once
+// there are sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_PLANMEMORY_H
@@ -21,8 +22,8 @@
 
 namespace tegula {
 
-/// Steps of the plan, counted at its top level, both inclusive. What a loop names lives for the whole loop:
-/// an iteration may read what one before it left.
+/// Steps of the plan, counted at its top level, both inclusive. What a loop names lives for the
+/// whole loop: an iteration may read what one before it left.
 struct Lifetime {
   unsigned first = 0, last = 0;
   bool overlaps(const Lifetime &other) const { return first <= other.last && other.first <= last; }
@@ -44,8 +45,8 @@ struct MemoryLayout {
 /// What the driver's own allocations have.
 constexpr int64_t memoryAlignment = 256;
 
-/// Lays the largest first, each at the lowest offset that is free while it lives. Nothing where the total does
-/// not fit in 64 bits.
+/// Lays the largest first, each at the lowest offset that is free while it lives. Nothing where the
+/// total does not fit in 64 bits.
 std::optional<MemoryLayout> layOut(llvm::ArrayRef<MemoryRequest> requests);
 
 } // namespace tegula

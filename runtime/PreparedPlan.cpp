@@ -7,24 +7,28 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/PreparedPlan.h"
 
+#include "runtime/PlanMemory.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MathExtras.h"
-#include "runtime/PlanMemory.h"
 
 using namespace llvm;
 using namespace tegula;
 
-/// Launches that a plan may keep, 24 bytes each and 8 for each value that varies. A launch costs the driver two
-/// microseconds: where there are more, evaluating a few expressions for each is not what takes the time.
+/// Launches that a plan may keep, 24 bytes each and 8 for each value that varies. A launch costs
+/// the driver two microseconds: where there are more, evaluating a few expressions for each is not
+/// what takes the time.
 static constexpr size_t maxStarts = 1 << 16;
 static constexpr uint64_t maxBlocks = 0x7fffffff; // of a grid along its first dimension
 
-static Error overflow(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
+static Error overflow(const Twine &what) {
+  return createStringError(inconvertibleErrorCode(), what);
+}
 
 namespace tegula {
-/// Goes through the steps of a plan in the order in which they run and gives each launch to a function.
+/// Goes through the steps of a plan in the order in which they run and gives each launch to a
+/// function.
 class PlanWalk {
 public:
   using Start = PreparedPlan::Start;
@@ -44,7 +48,8 @@ public:
     return Error::success();
   }
 
-  /// Describes every launch step once, whatever loops it stands in: the order in which walk() counts them.
+  /// Describes every launch step once, whatever loops it stands in: the order in which walk()
+  /// counts them.
   static Error describe(PreparedPlan &prepared) {
     PlanWalk walk(prepared);
     for (auto [at, step] : enumerate(prepared.plan.steps)) {
@@ -222,14 +227,16 @@ private:
     if (chosen.cluster > portableCluster)
       if (Error refused = prepared.module.allowLargeCluster(*function))
         return refused;
-    Expected<unsigned> resident = prepared.module.residentBlocks(*function, chosen.threads, chosen.sharedBytes);
+    Expected<unsigned> resident =
+        prepared.module.residentBlocks(*function, chosen.threads, chosen.sharedBytes);
     if (!resident)
       return resident.takeError();
     start.blocks = std::min(chosen.blocksFor(points), chosen.maxBlocks(*resident));
     return Error::success();
   }
 
-  /// Tiles, where the grid and their numbers are not too large for them and the device has the shared memory.
+  /// Tiles, where the grid and their numbers are not too large for them and the device has the
+  /// shared memory.
   Error addTiles(const PlanTiles &tiles, Start &start) {
     Expected<int64_t> largest = evaluate(tiles.largestNumber, "the numbers of tiles");
     if (!largest)
@@ -267,8 +274,8 @@ private:
 };
 } // namespace tegula
 
-Expected<std::unique_ptr<PreparedPlan>>
-PreparedPlan::make(CudaModule &module, const Plan &plan, StringMap<int64_t> sizes) {
+Expected<std::unique_ptr<PreparedPlan>> PreparedPlan::make(CudaModule &module, const Plan &plan,
+                                                           StringMap<int64_t> sizes) {
   std::unique_ptr<PreparedPlan> made(new PreparedPlan(module, plan, std::move(sizes)));
   if (Error error = PlanWalk::describe(*made))
     return std::move(error);
@@ -317,7 +324,8 @@ PreparedPlan::make(CudaModule &module, const Plan &plan, StringMap<int64_t> size
   return std::move(made);
 }
 
-void PreparedPlan::fillSlots(const PlanInputs &inputs, SmallVectorImpl<DeviceAddress> &slots) const {
+void PreparedPlan::fillSlots(const PlanInputs &inputs,
+                             SmallVectorImpl<DeviceAddress> &slots) const {
   slots.resize_for_overwrite(offsets.size());
   for (auto [slot, offset] : zip_equal(slots, offsets))
     slot = offset < 0 ? 0 : inputs.workspace + offset;
@@ -337,15 +345,17 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
   const Step &step = steps[what.step];
   bool inTiles = !what.tiles.empty() && isAligned(step, slots);
   if (inTiles && step.tiles->isZeroed) {
-    if (Error error = checkCuda(driver.memsetD8Async(slots[step.workspace], 0, what.tileWorkspaceBytes, inputs.stream),
-                                "cuMemsetD8Async"))
+    if (Error error = checkCuda(
+            driver.memsetD8Async(slots[step.workspace], 0, what.tileWorkspaceBytes, inputs.stream),
+            "cuMemsetD8Async"))
       return error;
     isDependent = false; // a launch starts early before another launch alone
   }
   DeviceAddress none = 0;
   auto addressOf = [&](uint32_t slot) {
     bool isArea = slot > plan.buffers.size();
-    return isArea && !inTiles && !what.hasWorkspace ? &none : const_cast<DeviceAddress *>(&slots[slot]);
+    return isArea && !inTiles && !what.hasWorkspace ? &none
+                                                    : const_cast<DeviceAddress *>(&slots[slot]);
   };
   SmallVector<void *, 32> pointers;
   pointers.resize_for_overwrite(step.parameters.size());
@@ -367,8 +377,10 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
   }
   auto queue = [&](void *function, uint32_t blocks, unsigned threads, unsigned sharedBytes) {
     if (isDependent && driver.launchKernelEx) {
-      CudaLaunchAttribute attribute = {CudaLaunchAttribute::programmaticStreamSerialization, 0, {1}};
-      CudaLaunchConfig config = {blocks, 1, 1, threads, 1, 1, sharedBytes, inputs.stream, &attribute, 1};
+      CudaLaunchAttribute attribute = {
+          CudaLaunchAttribute::programmaticStreamSerialization, 0, {1}};
+      CudaLaunchConfig config = {blocks,        1,          1, threads, 1, 1, sharedBytes,
+                                 inputs.stream, &attribute, 1};
       return checkCuda(driver.launchKernelEx(&config, function, pointers.data(), nullptr),
                        "cuLaunchKernelEx");
     }
@@ -376,7 +388,8 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
                                          inputs.stream, pointers.data(), nullptr),
                      "cuLaunchKernel");
   };
-  auto launch = [&](void *function, StringRef name, uint32_t blocks, unsigned threads, unsigned sharedBytes) {
+  auto launch = [&](void *function, StringRef name, uint32_t blocks, unsigned threads,
+                    unsigned sharedBytes) {
     return watched(inputs, {name, blocks, threads, sharedBytes},
                    [&] { return queue(function, blocks, threads, sharedBytes); });
   };
@@ -386,7 +399,8 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
     if (!started.blocks) // a sum of no points has no planes
       continue;
     isDependent |= planned.usesDependentLaunch;
-    if (Error error = launch(started.function, planned.function, started.blocks, planned.threads, planned.sharedBytes))
+    if (Error error = launch(started.function, planned.function, started.blocks, planned.threads,
+                             planned.sharedBytes))
       return error;
     isDependent = plan.dependentLaunches;
   }
@@ -399,12 +413,14 @@ std::string LaunchNote::text() const {
   auto count = [](unsigned number, const char *what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
   };
-  return ("launch '" + function + "' (" + count(blocks, "block") + " of " + count(threads, "thread") +
+  return ("launch '" + function + "' (" + count(blocks, "block") + " of " +
+          count(threads, "thread") +
           (sharedBytes ? ", " + count(sharedBytes, "byte") + " of shared memory" : "") + ")")
       .str();
 }
 
-Error PreparedPlan::watched(const PlanInputs &inputs, const LaunchNote &note, function_ref<Error()> launch) const {
+Error PreparedPlan::watched(const PlanInputs &inputs, const LaunchNote &note,
+                            function_ref<Error()> launch) const {
   if (!inputs.watch)
     return launch();
   inputs.watch->begin(note);
@@ -426,7 +442,8 @@ bool PreparedPlan::isAligned(const Step &step, ArrayRef<DeviceAddress> slots) co
 Error PreparedPlan::run(const PlanInputs &inputs) const {
   SmallVector<DeviceAddress, 32> slots;
   fillSlots(inputs, slots);
-  // The first waits, as every launch on a stream does, for all before the call; so what others wrote is there.
+  // The first waits, as every launch on a stream does, for all before the call; so what others
+  // wrote is there.
   bool isDependent = false;
   auto startNext = [&](const Start &what, const uint64_t *varying) {
     Error error = start(what, varying, slots, inputs, isDependent);

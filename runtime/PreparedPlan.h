@@ -6,20 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Whatever follows from sizes alone is decided when a plan is prepared: which function each launch starts, on
-// how many blocks, every argument that is a size, where temporaries lie in the workspace. What is left for a
-// launch is to put addresses and scalars beside them and to call the driver.
+// Whatever follows from sizes alone is decided when a plan is prepared: which function each launch
+// starts, on how many blocks, every argument that is a size, where temporaries lie in the
+// workspace. What is left for a launch is to put addresses and scalars beside them and to call the
+// driver.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_PREPAREDPLAN_H
 #define TEGULA_RUNTIME_PREPAREDPLAN_H
 
 #include "codegen/common/Plan.h"
+#include "runtime/Cuda.h"
+#include "runtime/LaunchWatch.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
-#include "runtime/Cuda.h"
-#include "runtime/LaunchWatch.h"
 #include <memory>
 
 namespace tegula {
@@ -30,23 +31,24 @@ struct PlanInputs {
   llvm::ArrayRef<const void *> scalars;    // addresses of the values, each in its own type
   DeviceAddress errors = 0;
   void *stream = nullptr;
-  DeviceAddress workspace = 0; // 256-byte aligned, workspaceBytes() long
+  DeviceAddress workspace = 0;  // 256-byte aligned, workspaceBytes() long
   LaunchWatch *watch = nullptr; // with one, each launch is waited for before the next is queued
 };
 
 /// Constant once made: several threads may run one at once.
 class PreparedPlan {
 public:
-  /// The plan and the module must outlive the result. An error: a size that does not fit in 64 bits.
-  static llvm::Expected<std::unique_ptr<PreparedPlan>>
-  make(CudaModule &module, const Plan &plan, llvm::StringMap<int64_t> sizes);
+  /// The plan and the module must outlive the result. An error: a size that does not fit in 64
+  /// bits.
+  static llvm::Expected<std::unique_ptr<PreparedPlan>> make(CudaModule &module, const Plan &plan,
+                                                            llvm::StringMap<int64_t> sizes);
 
   int64_t workspaceBytes() const { return memoryBytes; }
   /// Launches of a run; of a plan that is walked anew each time, 0.
   size_t numLaunches() const { return starts.size(); }
 
-  /// Queues the launches. The device's context is current. Neither allocates on the device nor waits, but under
-  /// watch.
+  /// Queues the launches. The device's context is current. Neither allocates on the device nor
+  /// waits, but under watch.
   llvm::Error run(const PlanInputs &inputs) const;
 
 private:
@@ -72,9 +74,10 @@ private:
     void *function = nullptr;
     uint32_t blocks = 0;
   };
-  /// One launch, or (function null, no tiles) one buffer to be zeroed: slot `step`, values[varying] bytes.
+  /// One launch, or (function null, no tiles) one buffer to be zeroed: slot `step`, values[varying]
+  /// bytes.
   struct Start {
-    void *function = nullptr; // null: tiles alone
+    void *function = nullptr;          // null: tiles alone
     const std::string *name = nullptr; // the function's, in the plan
     uint32_t blocks = 0, threads = 0, step = 0, sharedBytes = 0;
     size_t varying = 0;
@@ -89,7 +92,8 @@ private:
       : module(module), plan(plan), sizes(std::move(sizes)) {}
   bool isAligned(const Step &step, llvm::ArrayRef<DeviceAddress> slots) const;
   void fillSlots(const PlanInputs &inputs, llvm::SmallVectorImpl<DeviceAddress> &slots) const;
-  /// As `launch` queues it; under watch it has finished then, and what it did wrong is an error with its name.
+  /// As `launch` queues it; under watch it has finished then, and what it did wrong is an error
+  /// with its name.
   llvm::Error watched(const PlanInputs &inputs, const LaunchNote &note,
                       llvm::function_ref<llvm::Error()> launch) const;
   /// `isDependent`: may start before the launch in front of it has finished.

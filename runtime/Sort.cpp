@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An element becomes an unsigned key whose order is that of the language. Keys of up to 32 bits share a
-// word with the element's number, so that words are distinct and any sort of them is stable: the first
-// few are picked by a heap, short rows sorted by comparison, long rows digit by digit.
+// An element becomes an unsigned key whose order is that of the language. Keys of up to 32 bits
+// share a word with the element's number, so that words are distinct and any sort of them is
+// stable: the first few are picked by a heap, short rows sorted by comparison, long rows digit by
+// digit.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Sort.h"
@@ -23,8 +24,8 @@ using namespace tegula;
 
 namespace {
 
-/// Order of signed magnitudes as order of unsigned numbers; nan (magnitudes above `infinity`) is last and
-/// -0 is 0.
+/// Order of signed magnitudes as order of unsigned numbers; nan (magnitudes above `infinity`) is
+/// last and -0 is 0.
 template <typename Bits> Bits floatKey(Bits bits, Bits infinity) {
   constexpr Bits sign = Bits(1) << (sizeof(Bits) * 8 - 1);
   Bits magnitude = bits & ~sign;
@@ -43,17 +44,19 @@ template <typename Bits> Bits readAs(const void *values, int64_t n) {
 
 /// One key type per storage type: `key(n)` of element n.
 template <DType type> struct Keys;
-#define TEGULA_FLOAT_KEYS(TYPE, BITS, INFINITY_BITS)                                                \
+#define TEGULA_FLOAT_KEYS(TYPE, BITS, INFINITY_BITS)                                               \
   template <> struct Keys<DType::TYPE> {                                                           \
     using Bits = BITS;                                                                             \
     static Bits key(const void *values, int64_t n) {                                               \
       return floatKey<Bits>(readAs<Bits>(values, n), INFINITY_BITS);                               \
     }                                                                                              \
   };
-#define TEGULA_INTEGER_KEYS(TYPE, BITS, OFFSET)                                                     \
+#define TEGULA_INTEGER_KEYS(TYPE, BITS, OFFSET)                                                    \
   template <> struct Keys<DType::TYPE> {                                                           \
     using Bits = BITS;                                                                             \
-    static Bits key(const void *values, int64_t n) { return readAs<Bits>(values, n) ^ Bits(OFFSET); } \
+    static Bits key(const void *values, int64_t n) {                                               \
+      return readAs<Bits>(values, n) ^ Bits(OFFSET);                                               \
+    }                                                                                              \
   };
 TEGULA_FLOAT_KEYS(F64, uint64_t, 0x7ff0000000000000)
 TEGULA_FLOAT_KEYS(F32, uint32_t, 0x7f800000)
@@ -85,8 +88,8 @@ struct WideWord {
 constexpr int64_t shortRow = 512;
 constexpr unsigned digitBits = 11, digits = 1 << digitBits;
 
-/// Sorts words by bits 32 and up of which `keyBits` are used, the lower half being in order already; `spare`
-/// is as long. Gives where the result is.
+/// Sorts words by bits 32 and up of which `keyBits` are used, the lower half being in order
+/// already; `spare` is as long. Gives where the result is.
 uint64_t *sortByDigits(uint64_t *words, uint64_t *spare, int64_t length, unsigned keyBits) {
   for (unsigned shift = 32; shift < 32 + keyBits; shift += digitBits) {
     uint32_t counts[digits] = {};

@@ -13,9 +13,10 @@
 
 namespace tegula {
 
-/// Brings `length` elements of `values` into order, and with them `positions`: stable, nan the largest,
-/// zeros of both signs equal. At least the first `take` are in their place afterwards; what the rest holds
-/// is not said. `type` is not packed. `memory` gives so many bytes, or null, in which case nothing happens.
+/// Brings `length` elements of `values` into order, and with them `positions`: stable, nan the
+/// largest, zeros of both signs equal. At least the first `take` are in their place afterwards;
+/// what the rest holds is not said. `type` is not packed. `memory` gives so many bytes, or null, in
+/// which case nothing happens.
 void sortRow(void *values, int64_t *positions, int64_t length, int64_t take, DType type,
              bool descending, void *(*memory)(void *context, int64_t bytes), void *context);
 

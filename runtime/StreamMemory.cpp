@@ -25,14 +25,16 @@ Error StreamMemory::runOnce(void *stream, int64_t bytes, function_ref<Error(Devi
     return error;
   Error error = work(address);
   // The stream orders the release after the launches.
-  return joinErrors(std::move(error), checkCuda(driver.memFreeAsync(address, stream), "cuMemFreeAsync"));
+  return joinErrors(std::move(error),
+                    checkCuda(driver.memFreeAsync(address, stream), "cuMemFreeAsync"));
 }
 
 Error StreamMemory::run(void *stream, function_ref<Error(DeviceAddress)> work) {
   const CudaDriver &driver = CudaDriver::get();
   int isCapturing = 0;
   unsigned long long number = 0;
-  if (Error error = checkCuda(driver.streamIsCapturing(stream, &isCapturing), "cuStreamIsCapturing"))
+  if (Error error =
+          checkCuda(driver.streamIsCapturing(stream, &isCapturing), "cuStreamIsCapturing"))
     return error;
   if (isCapturing || !driver.streamGetId || driver.streamGetId(stream, &number))
     return runOnce(stream, bytes, work);

@@ -6,18 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Calls on one stream follow each other, so they may have the same workspace, one after another. Calls on two may
-// overlap, and need two. A handle does not tell streams apart, since a new stream may get that of a destroyed one
-// whose work is still running; the driver's number of a stream does. A call that is captured in a graph runs
-// whenever the graph does, beside whatever: it never gets memory that is kept.
+// Calls on one stream follow each other, so they may have the same workspace, one after another.
+// Calls on two may overlap, and need two. A handle does not tell streams apart, since a new stream
+// may get that of a destroyed one whose work is still running; the driver's number of a stream
+// does. A call that is captured in a graph runs whenever the graph does, beside whatever: it never
+// gets memory that is kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_STREAMMEMORY_H
 #define TEGULA_RUNTIME_STREAMMEMORY_H
 
+#include "runtime/Cuda.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include "runtime/Cuda.h"
 #include <mutex>
 
 namespace tegula {
@@ -30,8 +31,9 @@ public:
   ~StreamMemory();
   StreamMemory(const StreamMemory &) = delete;
 
-  /// Queues `work` on the stream with a workspace, kept or, where none can be, allocated and released in the order of
-  /// the stream. The device's context is current. Calls on one stream do not mix, whatever thread they come from.
+  /// Queues `work` on the stream with a workspace, kept or, where none can be, allocated and
+  /// released in the order of the stream. The device's context is current. Calls on one stream do
+  /// not mix, whatever thread they come from.
   llvm::Error run(void *stream, llvm::function_ref<llvm::Error(DeviceAddress)> work);
 
   /// One workspace in the order of the stream.

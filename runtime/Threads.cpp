@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Threads.h"
-#include "support/Workers.h"
 #include "runtime/Sort.h"
+#include "support/Workers.h"
 
 #include <algorithm>
 #include <atomic>
@@ -26,9 +26,10 @@ using namespace tegula;
 
 /// Operations below which waking a thread costs more than it saves: some 10 us.
 static constexpr int64_t smallWork = 20000;
-/// Rounds that a worker looks for the next statement before it sleeps: some 500 us. Statements of one kernel
-/// follow each other closely, kernels of one program mostly too, and waking takes as long as a short kernel:
-/// sum_columns of 4096 x 512 has medians of 218 and 234 us, with a tenth of this 255 and 287.
+/// Rounds that a worker looks for the next statement before it sleeps: some 500 us. Statements of
+/// one kernel follow each other closely, kernels of one program mostly too, and waking takes as
+/// long as a short kernel: sum_columns of 4096 x 512 has medians of 218 and 234 us, with a tenth of
+/// this 255 and 287.
 static constexpr int spinRounds = 20000;
 static constexpr unsigned maxThreads = 1024;
 
@@ -59,12 +60,13 @@ struct ThreadPool::State {
   explicit State(unsigned numThreads);
 
   unsigned numThreads;
-  int spins;                        // of a worker: none where it would take a processor from another
-  int64_t maxWorkers;              // numThreads - 1, or as many as the system gives
-  std::mutex owner;                 // held by the caller whose statement runs
+  int spins;          // of a worker: none where it would take a processor from another
+  int64_t maxWorkers; // numThreads - 1, or as many as the system gives
+  std::mutex owner;   // held by the caller whose statement runs
 
-  // The statement. `generation` grows by one for each. A worker that wakes too late finds it closed and
-  // nobody waits for it: it enters (active + 1) before it looks, the owner closes before it counts.
+  // The statement. `generation` grows by one for each. A worker that wakes too late finds it closed
+  // and nobody waits for it: it enters (active + 1) before it looks, the owner closes before it
+  // counts.
   std::atomic<uint64_t> generation{0};
   std::atomic<bool> open{false};
   std::atomic<bool> stopping{false};
@@ -122,8 +124,9 @@ struct ThreadPool::State {
 // Forked processes
 //===----------------------------------------------------------------------===//
 
-/// All pools of this process. A forked process has none of their threads, and their locks, counts and condition
-/// variables are as another thread may have left them in the middle of a statement: it begins with new ones.
+/// All pools of this process. A forked process has none of their threads, and their locks, counts
+/// and condition variables are as another thread may have left them in the middle of a statement:
+/// it begins with new ones.
 struct ThreadPool::All {
   std::mutex mutex;
   std::vector<ThreadPool *> pools;
@@ -137,7 +140,8 @@ struct ThreadPool::All {
     pthread_atfork([] { get().mutex.lock(); }, [] { get().mutex.unlock(); },
                    [] {
                      for (ThreadPool *pool : get().pools) {
-                       // Nothing of the old one may be touched: a destructor would wait for threads that are not there.
+                       // Nothing of the old one may be touched: a destructor would wait for threads
+                       // that are not there.
                        unsigned numThreads = pool->state.release()->numThreads;
                        pool->state = std::make_unique<State>(numThreads);
                      }
@@ -147,10 +151,12 @@ struct ThreadPool::All {
 };
 
 ThreadPool::State::State(unsigned numThreads)
-    : numThreads(numThreads), spins(numThreads <= processors() ? spinRounds : 0), maxWorkers(numThreads - 1) {}
+    : numThreads(numThreads), spins(numThreads <= processors() ? spinRounds : 0),
+      maxWorkers(numThreads - 1) {}
 
 ThreadPool::ThreadPool(unsigned numThreads)
-    : state(std::make_unique<State>(std::min(numThreads ? numThreads : defaultThreads(), maxThreads))) {
+    : state(std::make_unique<State>(
+          std::min(numThreads ? numThreads : defaultThreads(), maxThreads))) {
   All &all = All::get();
   std::lock_guard<std::mutex> lock(all.mutex);
   all.pools.push_back(this);
@@ -175,7 +181,9 @@ ThreadPool &ThreadPool::shared() {
 unsigned ThreadPool::size() const { return state->numThreads; }
 
 /// Points that take some 10 ms: so often a launch looks whether it is to stop.
-static int64_t stoppablePoints(int64_t cost) { return std::max<int64_t>(1, 10000000 / std::max<int64_t>(cost, 1)); }
+static int64_t stoppablePoints(int64_t cost) {
+  return std::max<int64_t>(1, 10000000 / std::max<int64_t>(cost, 1));
+}
 
 void ThreadPool::run(HostRun *given, ParallelBody body, void *frame, int64_t count, int64_t cost) {
   auto *run = static_cast<HostLaunch *>(given);
@@ -190,8 +198,8 @@ void ThreadPool::run(HostRun *given, ParallelBody body, void *frame, int64_t cou
     longjmp(run->leave, 1);
 }
 
-void ThreadPool::runStatement(HostLaunch *run, ParallelBody body, void *frame, int64_t count, int64_t cost,
-                              bool mayStop) {
+void ThreadPool::runStatement(HostLaunch *run, ParallelBody body, void *frame, int64_t count,
+                              int64_t cost, bool mayStop) {
   bool small = cost <= 0 || count <= smallWork / std::max<int64_t>(cost, 1);
   std::unique_lock<std::mutex> lock(state->owner, std::defer_lock);
   if (state->numThreads == 1 || count == 1 || small || !lock.try_lock()) {
@@ -273,10 +281,12 @@ static void sort(HostRun *run, void *values, int64_t *positions, int64_t length,
 }
 
 HostLaunch::HostLaunch(ThreadPool &pool, const int *stop)
-    : HostRun{{}, ::parallelFor, ::scratch, &pool, int64_t(pool.size()), ::panels, /*clock=*/1, ::sort}, stop(stop),
-      thread(pthread_self()) {}
+    : HostRun{{},       ::parallelFor, ::scratch, &pool, int64_t(pool.size()),
+              ::panels, /*clock=*/1,   ::sort},
+      stop(stop), thread(pthread_self()) {}
 
-bool HostLaunch::run(KernelFunction entry, void *const *buffers, const int64_t *sizes, const void *const *scalars) {
+bool HostLaunch::run(KernelFunction entry, void *const *buffers, const int64_t *sizes,
+                     const void *const *scalars) {
   if (stop && setjmp(leave))
     return false;
   entry(buffers, sizes, scalars, this);

@@ -17,15 +17,17 @@ namespace tegula {
 
 class HostLaunch;
 
-/// Threads that wait for parallel statements. One statement runs at a time; a second caller meanwhile
-/// runs its statement alone, so concurrent launches never wait for each other. A forked process starts threads of its
-/// own.
+/// Threads that wait for parallel statements. One statement runs at a time; a second caller
+/// meanwhile runs its statement alone, so concurrent launches never wait for each other. A forked
+/// process starts threads of its own.
 class ThreadPool {
 public:
-  /// `numThreads` counts the caller; 0: $TEGULA_NUM_THREADS, else as many as the process may use. At most 1024.
+  /// `numThreads` counts the caller; 0: $TEGULA_NUM_THREADS, else as many as the process may use.
+  /// At most 1024.
   explicit ThreadPool(unsigned numThreads = 0);
   ~ThreadPool();
-  /// The pool that launches share unless told otherwise; its threads start with the first statement.
+  /// The pool that launches share unless told otherwise; its threads start with the first
+  /// statement.
   static ThreadPool &shared();
 
   unsigned size() const;
@@ -36,18 +38,20 @@ public:
 private:
   struct State;
   struct All;
-  void runStatement(HostLaunch *run, ParallelBody body, void *frame, int64_t count, int64_t cost, bool mayStop);
+  void runStatement(HostLaunch *run, ParallelBody body, void *frame, int64_t count, int64_t cost,
+                    bool mayStop);
   std::unique_ptr<State> state;
 };
 
 /// A HostRun that uses the pool, and this thread's scratch memory.
 class HostLaunch : public HostRun {
 public:
-  /// `stop`: null, or a number that another thread or a signal's handler sets to something other than 0 to end the
-  /// launch.
+  /// `stop`: null, or a number that another thread or a signal's handler sets to something other
+  /// than 0 to end the launch.
   explicit HostLaunch(ThreadPool &pool, const int *stop = nullptr);
   /// False where it was stopped: between two parts of a statement, after which no other one ran.
-  bool run(KernelFunction entry, void *const *buffers, const int64_t *sizes, const void *const *scalars);
+  bool run(KernelFunction entry, void *const *buffers, const int64_t *sizes,
+           const void *const *scalars);
 
 private:
   friend class ThreadPool;

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On a GPU a launch with statements that are matrix products (ContractionPlan.h) of f16, bf16 or f32
-// elements. Each such statement gets its tile; what is none of them is scheduled as `general` does.
+// On a GPU a launch with statements that are matrix products (ContractionPlan.h) of f16, bf16 or
+// f32 elements. Each such statement gets its tile; what is none of them is scheduled as `general`
+// does.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/ScheduleBlock.h"
@@ -23,14 +24,17 @@ public:
   StringRef name() const override { return "contraction"; }
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.machine == Machine::GPU && matchesAny(launch, name(), [&](ParallelOp op) { return chooseTile(op); });
+    return request.machine == Machine::GPU &&
+           matchesAny(launch, name(), [&](ParallelOp op) { return chooseTile(op); });
   }
 
-  void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
+  void schedule(LaunchOp launch, const ScheduleRequest &request,
+                ScheduleCounts &counts) const override {
     generalStrategy().schedule(launch, request, counts);
     SmallVector<ScheduleSetting> settings = scheduleSettings(launch->getParentOfType<KernelOp>());
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<TensorTile> tile = chooseTile(op, settings, request.tiles, wantedTile(request.tensorTile, counts.tiled))) {
+      if (std::optional<TensorTile> tile = chooseTile(
+              op, settings, request.tiles, wantedTile(request.tensorTile, counts.tiled))) {
         op->setAttr("tile", tile->toAttribute(op.getContext()));
         ++counts.tiled;
       }

@@ -7,21 +7,22 @@
 //===----------------------------------------------------------------------===//
 //
 // The outermost parallel is spread over threads. One axis of each nest is the vector axis: the one
-// along which most accesses are contiguous, those in inner regions counting more. If it is an axis of
-// the outermost parallel it moves to the end, and everything inside runs in order; otherwise inner
-// parallels and reductions have their own vector axes. The other axes follow the result's dims.
+// along which most accesses are contiguous, those in inner regions counting more. If it is an axis
+// of the outermost parallel it moves to the end, and everything inside runs in order; otherwise
+// inner parallels and reductions have their own vector axes. The other axes follow the result's
+// dims.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/plan/ContractionPlan.h"
 #include "passes/analysis/Nest.h"
 #include "strategies/Strategy.h"
+#include "strategies/contraction/plan/ContractionPlan.h"
 
 using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// Whether an expression varies along an axis, by itself or by the bounds of an axis that it uses (a part of a sum goes
-/// over `n = 2*part to 2*part + 2`).
+/// Whether an expression varies along an axis, by itself or by the bounds of an axis that it uses
+/// (a part of a sum goes over `n = 2*part to 2*part + 2`).
 static bool followsAxis(const ValueExpr &expr, Value axis) {
   return llvm::any_of(expr.operands(), [&](Value operand) {
     if (operand == axis)
@@ -33,8 +34,8 @@ static bool followsAxis(const ValueExpr &expr, Value axis) {
 }
 
 /// How much an access matters: the ops with axes around it, up to the launch, count for 8 each, and
-/// tensors that vary along all of their axes, the large ones, for 8 again. Each point around a private tensor has its
-/// own.
+/// tensors that vary along all of their axes, the large ones, for 8 again. Each point around a
+/// private tensor has its own.
 static unsigned weightOf(Operation *access, Value tensor, ArrayRef<ValueExpr> subscripts) {
   unsigned weight = 2;
   bool large = true;
@@ -42,9 +43,11 @@ static unsigned weightOf(Operation *access, Value tensor, ArrayRef<ValueExpr> su
        around = around->getParentOp()) {
     if (!isa<LaunchOp>(around->getParentOp()))
       weight *= 8;
-    if (auto axes = dyn_cast<AxesOp>(around); axes && !around->isAncestor(tensor.getParentBlock()->getParentOp()))
+    if (auto axes = dyn_cast<AxesOp>(around);
+        axes && !around->isAncestor(tensor.getParentBlock()->getParentOp()))
       for (Value axis : axes.getAxes())
-        large &= llvm::any_of(subscripts, [&](const ValueExpr &expr) { return followsAxis(expr, axis); });
+        large &= llvm::any_of(subscripts,
+                              [&](const ValueExpr &expr) { return followsAxis(expr, axis); });
   }
   return large ? weight * 8 : weight;
 }
@@ -119,14 +122,16 @@ static SmallVector<ValueExpr> mainWrite(ParallelOp op) {
   SmallVector<ValueExpr> main;
   op.walk([&](WriteOp write) {
     SmallVector<ValueExpr> subscripts = write.getSubscriptExprs();
-    bool shared = !write.getTensor().getDefiningOp() || !isPrivate(write.getTensor().getDefiningOp<TempOp>());
+    bool shared =
+        !write.getTensor().getDefiningOp() || !isPrivate(write.getTensor().getDefiningOp<TempOp>());
     if (shared && subscripts.size() > main.size())
       main = subscripts;
   });
   return main;
 }
 
-/// Where an axis moves in memory: the dim it subscripts, then whether something smaller is in that dim.
+/// Where an axis moves in memory: the dim it subscripts, then whether something smaller is in that
+/// dim.
 static std::pair<unsigned, unsigned> placeInMemory(ArrayRef<ValueExpr> subscripts, Value axis) {
   for (auto [dim, subscript] : llvm::enumerate(subscripts))
     if (subscript.uses(axis)) {
@@ -136,8 +141,8 @@ static std::pair<unsigned, unsigned> placeInMemory(ArrayRef<ValueExpr> subscript
   return {0, 0};
 }
 
-/// Puts the axes of a parallel into the order in which its result lies in memory, the vector axis (if
-/// there is one) last, where bounds of other axes allow it. The vector axis as it is then.
+/// Puts the axes of a parallel into the order in which its result lies in memory, the vector axis
+/// (if there is one) last, where bounds of other axes allow it. The vector axis as it is then.
 static Value orderAxes(ParallelOp &op, Value vectorAxis, ScheduleCounts &counts) {
   SmallVector<Value> axes(op.getAxes().begin(), op.getAxes().end()), order(axes);
   SmallVector<ValueExpr> write = mainWrite(op);
@@ -187,7 +192,8 @@ static void scheduleInner(AxesOp op, bool vectorTaken, ScheduleCounts &counts) {
 static void scheduleNest(ParallelOp nest, ScheduleCounts &counts) {
   auto [axis, axisGain] = bestAxis(cast<AxesOp>(nest.getOperation()));
   Value vectorAxis = axis && axisGain > bestInside(nest) ? axis : Value();
-  if (llvm::none_of(nest.getBody().getOps<WriteOp>(), [](WriteOp write) { return write->hasAttr(partialAttrName); }))
+  if (llvm::none_of(nest.getBody().getOps<WriteOp>(),
+                    [](WriteOp write) { return write->hasAttr(partialAttrName); }))
     vectorAxis = orderAxes(nest, vectorAxis, counts); // else the order says where parts are
   setMapping(cast<AxesOp>(nest.getOperation()),
              mappingOf(cast<AxesOp>(nest.getOperation()), "thread", vectorAxis));

@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On a GPU a launch of one statement whose rows walk a loop with resident weights (strategies/recurrence/plan/Recurrence.h).
+// On a GPU a launch of one statement whose rows walk a loop with resident weights
+// (strategies/recurrence/plan/Recurrence.h).
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/recurrence/plan/Recurrence.h"
 #include "strategies/ScheduleBlock.h"
 #include "strategies/Strategy.h"
+#include "strategies/recurrence/plan/Recurrence.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -21,7 +22,8 @@ static Matched<RecurrenceShape> chooseShape(ParallelOp op, const ScheduleRequest
   Matched<RecurrencePlan> plan = planRecurrence(op);
   if (!plan)
     return plan.mismatch();
-  std::optional<int64_t> asked = settingOf(scheduleSettings(op->getParentOfType<KernelOp>()), "cluster");
+  std::optional<int64_t> asked =
+      settingOf(scheduleSettings(op->getParentOfType<KernelOp>()), "cluster");
   return chooseRecurrenceShape(*plan, request.clusterBlocks, asked.value_or(0));
 }
 
@@ -31,10 +33,12 @@ public:
   StringRef name() const override { return "recurrence"; }
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.machine == Machine::GPU && matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op, request); });
+    return request.machine == Machine::GPU &&
+           matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op, request); });
   }
 
-  void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
+  void schedule(LaunchOp launch, const ScheduleRequest &request,
+                ScheduleCounts &counts) const override {
     generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
       if (std::optional<RecurrenceShape> shape = chooseShape(op, request)) {

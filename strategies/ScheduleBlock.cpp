@@ -20,7 +20,9 @@ using namespace tegula::tgl;
 static constexpr int64_t maxRaster = 1 << 16;
 
 std::string ScheduleSetting::text() const {
-  return keyword == "persistent" ? keyword : keyword + " " + (axis.empty() ? "" : axis + "=") + std::to_string(value);
+  return keyword == "persistent"
+             ? keyword
+             : keyword + " " + (axis.empty() ? "" : axis + "=") + std::to_string(value);
 }
 
 SmallVector<ScheduleSetting> tegula::scheduleSettings(KernelOp kernel) {
@@ -37,13 +39,15 @@ SmallVector<ScheduleSetting> tegula::scheduleSettings(KernelOp kernel) {
         continue;
       }
       for (mlir::NamedAttribute axis : axes)
-        settings.push_back({keyword.getName().str(), axis.getName().str(), number(axis.getValue())});
+        settings.push_back(
+            {keyword.getName().str(), axis.getName().str(), number(axis.getValue())});
     }
   return settings;
 }
 
 std::optional<int64_t> tegula::settingOf(ArrayRef<ScheduleSetting> settings, StringRef keyword) {
-  auto found = find_if(settings, [&](const ScheduleSetting &one) { return one.keyword == keyword; });
+  auto found =
+      find_if(settings, [&](const ScheduleSetting &one) { return one.keyword == keyword; });
   return found == settings.end() ? std::nullopt : std::optional(found->value);
 }
 
@@ -67,13 +71,16 @@ struct Product {
 /// Points of the sum that a stage holds.
 static int64_t depthOf(const ProductOperands &operands, const TileMemory &memory) {
   bool isSingle = operands.type == MmaType::TF32;
-  int64_t elementBytes = isSingle && memory.usesWgmma() ? 2 * std::max(operands.a.terms, operands.b.terms)
-                                                            : bytesOf(operands.type);
+  int64_t elementBytes = isSingle && memory.usesWgmma()
+                             ? 2 * std::max(operands.a.terms, operands.b.terms)
+                             : bytesOf(operands.type);
   return TileMemory::lineBytes / elementBytes;
 }
 
-/// What the tile has where the setting says something; nothing where it says nothing of this statement.
-static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const Product &product, const TensorTile &tile) {
+/// What the tile has where the setting says something; nothing where it says nothing of this
+/// statement.
+static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const Product &product,
+                                      const TensorTile &tile) {
   const ContractionPlan &plan = product.plan;
   TileMemory memory(tile, product.operands, product.machine);
   AxesOp axes = axesOf(plan.op);
@@ -108,7 +115,8 @@ static double distance(int64_t value, int64_t asked) {
 }
 
 /// With what settings say that any tile of such a shape can have, as far as it fits.
-static TensorTile withSettings(TensorTile tile, ArrayRef<ScheduleSetting> settings, const Product &product) {
+static TensorTile withSettings(TensorTile tile, ArrayRef<ScheduleSetting> settings,
+                               const Product &product) {
   if (std::optional<int64_t> stages = settingOf(settings, "stages")) {
     auto [least, most] = TileMemory(tile, product.operands, product.machine).stageLimits();
     tile.stages = std::clamp<int64_t>(*stages, least, most);
@@ -148,7 +156,8 @@ Matched<TensorTile> tegula::chooseTile(ParallelOp op, ArrayRef<ScheduleSetting> 
   for (const RankedTile &one : rankTiles(plan, operands, &why)) {
     TensorTile tile = withSettings(one.tile, settings, product);
     // Tiles are ranked for sm_90a; with less shared memory a launch would be refused.
-    if (!machine.hasWgmma && TileMemory(tile, operands, machine).sharedBytes() > machine.sharedBytes)
+    if (!machine.hasWgmma &&
+        TileMemory(tile, operands, machine).sharedBytes() > machine.sharedBytes)
       continue;
     double far = 0;
     for (const ScheduleSetting &setting : settings)
@@ -174,29 +183,34 @@ static std::string costOf(const TensorTile &tile, const Product &product) {
   os << ", " << tile.threads() / 32 << " warps: " << tile.rows * tile.columns / tile.threads()
      << " registers of each of " << tile.threads() << " threads for sums, ";
   if (tile.halo && memory.isPrepacked()) {
-    os << "a copy of the image and " << memory.stages() << " stages of the other operand in shared memory";
+    os << "a copy of the image and " << memory.stages()
+       << " stages of the other operand in shared memory";
     return text;
   }
-  os << memory.sharedBytes() << " bytes of shared memory of " << product.machine.sharedBytes << ", of them "
-     << memory.stages() << " stages of " << memory.stageBytes();
+  os << memory.sharedBytes() << " bytes of shared memory of " << product.machine.sharedBytes
+     << ", of them " << memory.stages() << " stages of " << memory.stageBytes();
   return text;
 }
 
-/// What keeps the tile from what the setting asks, for people; empty: nothing but the shapes of tiles.
-static std::string whyNot(const ScheduleSetting &setting, const TensorTile &tile, const Product &product) {
+/// What keeps the tile from what the setting asks, for people; empty: nothing but the shapes of
+/// tiles.
+static std::string whyNot(const ScheduleSetting &setting, const TensorTile &tile,
+                          const Product &product) {
   TileMemory memory(tile, product.operands, product.machine);
   if (setting.keyword == "stages") {
     auto [least, most] = memory.stageLimits();
     if (least == most)
       return "; such a tile has " + std::to_string(least) + " stages";
-    return "; such a tile has from " + std::to_string(least) + " to " + std::to_string(most) + " stages";
+    return "; such a tile has from " + std::to_string(least) + " to " + std::to_string(most) +
+           " stages";
   }
   if (setting.keyword == "raster")
     return "; a raster is of up to " + std::to_string(maxRaster) + " tiles of rows";
   if (setting.keyword != "persistent")
     return "";
   if (!memory.isWarpSpecialized())
-    return "; a block stays where some of its warps only bring operands, which this product's operands do not need";
+    return "; a block stays where some of its warps only bring operands, which this product's "
+           "operands do not need";
   if (tile.halo)
     return "; whether it stays follows from the copy of the image";
   if (tile.splits > 1 || product.operands.size() > 1)
@@ -209,10 +223,12 @@ static std::string whyNot(const ScheduleSetting &setting, const TensorTile &tile
 // Rows that walk a tile loop
 //===----------------------------------------------------------------------===//
 
-static constexpr int64_t stagesOfRowTiles = 2; // of each right factor (strategies/tile_loop/lower/TileLoopProducts.cpp)
+static constexpr int64_t stagesOfRowTiles =
+    2; // of each right factor (strategies/tile_loop/lower/TileLoopProducts.cpp)
 
 /// The same as for a product.
-static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const TileLoopPlan &plan, const TileLoopShape &tile) {
+static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const TileLoopPlan &plan,
+                                      const TileLoopShape &tile) {
   AxesOp axes = axesOf(ParallelOp(plan.op));
   if (setting.keyword == "warps")
     return 4 * tile.warpgroups;
@@ -227,13 +243,15 @@ static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const Tile
   if (isAmong(axes, plan.batch, setting.axis))
     return 1;
   bool isTileAxis = any_of(plan.products, [&](const TileLoopProduct &product) {
-    AxesOp columns = product.reducesTile ? axesOf(ReduceOp(product.reduce)) : axesOf(ParallelOp(product.nest));
+    AxesOp columns =
+        product.reducesTile ? axesOf(ReduceOp(product.reduce)) : axesOf(ParallelOp(product.nest));
     return getAxisName(columns, 0) == setting.axis;
   });
   return isTileAxis ? std::optional(tile.columns) : std::nullopt;
 }
 
-Matched<TileLoopShape> tegula::chooseTileLoopShape(const TileLoopPlan &plan, ArrayRef<ScheduleSetting> settings) {
+Matched<TileLoopShape> tegula::chooseTileLoopShape(const TileLoopPlan &plan,
+                                                   ArrayRef<ScheduleSetting> settings) {
   std::optional<TileLoopShape> best;
   double least = 0;
   Mismatch why;
@@ -249,11 +267,14 @@ Matched<TileLoopShape> tegula::chooseTileLoopShape(const TileLoopPlan &plan, Arr
 }
 
 static std::string costOf(const TileLoopPlan &plan, const TileLoopShape &tile) {
-  return std::to_string(tile.rows()) + " rows, " + std::to_string(tile.columns) + " points of the loop, " +
-         std::to_string(4 * tile.warpgroups) + " warps: " + std::to_string(sharedBytesOf(plan, tile)) +
-         " bytes of shared memory of " + std::to_string(device::sharedBytes(90)) + ", with " +
-         std::to_string(stagesOfRowTiles) + " stages of each factor that the loop walks" +
-         (tile.clusterBlocks > 1 ? ", in each of " + std::to_string(tile.clusterBlocks) + " blocks that share columns" : "");
+  return std::to_string(tile.rows()) + " rows, " + std::to_string(tile.columns) +
+         " points of the loop, " + std::to_string(4 * tile.warpgroups) +
+         " warps: " + std::to_string(sharedBytesOf(plan, tile)) + " bytes of shared memory of " +
+         std::to_string(device::sharedBytes(90)) + ", with " + std::to_string(stagesOfRowTiles) +
+         " stages of each factor that the loop walks" +
+         (tile.clusterBlocks > 1
+              ? ", in each of " + std::to_string(tile.clusterBlocks) + " blocks that share columns"
+              : "");
 }
 
 //===----------------------------------------------------------------------===//
@@ -269,19 +290,22 @@ static StringRef settingsOf(StringRef strategy) {
       .Default("cluster, where several nests read a row that shared memory keeps");
 }
 
-std::optional<Refusal> tegula::refuseEverywhere(KernelOp scheduled, const ScheduleSetting &setting) {
+std::optional<Refusal> tegula::refuseEverywhere(KernelOp scheduled,
+                                                const ScheduleSetting &setting) {
   bool isKnown = true;
   scheduled.walk([&](AxesOp op) { isKnown &= knownPoints(op).has_value(); });
   if (!isKnown)
     return std::nullopt;
   SetVector<StringRef> strategies;
-  scheduled.walk([&](LaunchOp launch) { strategies.insert(launch.getStrategy().value_or("general")); });
+  scheduled.walk(
+      [&](LaunchOp launch) { strategies.insert(launch.getStrategy().value_or("general")); });
   std::string names, note;
   for (StringRef name : strategies) {
     names += (names.empty() ? "'" : ", '") + name.str() + "'";
     note += (note.empty() ? "'" : "; '") + name.str() + "' takes " + settingsOf(name).str();
   }
-  return Refusal{"'" + setting.text() + "' says nothing of this kernel, which is run by " + (names.empty() ? "nothing" : names),
+  return Refusal{"'" + setting.text() + "' says nothing of this kernel, which is run by " +
+                     (names.empty() ? "nothing" : names),
                  note};
 }
 
@@ -303,15 +327,18 @@ std::optional<Refusal> tegula::whyRefused(KernelOp scheduled, const ScheduleSett
   bool isSaid = false;
   std::optional<Refusal> refusal;
   auto refuse = [&](StringRef what, const std::string &nearest) {
-    refusal = Refusal{"no " + what.str() + " has '" + setting.text() + "'", "the nearest that fits is " + nearest};
+    refusal = Refusal{"no " + what.str() + " has '" + setting.text() + "'",
+                      "the nearest that fits is " + nearest};
   };
   scheduled.walk([&](ParallelOp op) {
-    if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op); shape && setting.keyword == "cluster") {
+    if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
+        shape && setting.keyword == "cluster") {
       isSaid = true;
       if (shape->cluster != setting.value)
-        refuse("recurrence that this loop can be", "a cluster of " + std::to_string(shape->cluster) + " blocks of " +
-                                                       std::to_string(shape->threads) +
-                                                       " threads: registers and shared memory keep all weights there");
+        refuse("recurrence that this loop can be",
+               "a cluster of " + std::to_string(shape->cluster) + " blocks of " +
+                   std::to_string(shape->threads) +
+                   " threads: registers and shared memory keep all weights there");
       return;
     }
     if (std::optional<TileLoopShape> tile = TileLoopShape::of(op)) {
@@ -332,7 +359,8 @@ std::optional<Refusal> tegula::whyRefused(KernelOp scheduled, const ScheduleSett
     std::optional<int64_t> value = valueIn(setting, product, *tile);
     isSaid |= value.has_value();
     if (value && *value != setting.value && knownPoints(axesOf(op)))
-      refuse("tile that this product can have", costOf(*tile, product) + whyNot(setting, *tile, product));
+      refuse("tile that this product can have",
+             costOf(*tile, product) + whyNot(setting, *tile, product));
   });
   return isSaid ? refusal : refuseEverywhere(scheduled, setting);
 }

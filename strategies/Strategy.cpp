@@ -10,6 +10,7 @@
 using namespace tegula;
 
 llvm::ArrayRef<const Strategy *> tegula::strategies() {
-  static const Strategy *const list[] = {&recurrenceStrategy(), &tileLoopStrategy(), &contractionStrategy(), &generalStrategy()};
+  static const Strategy *const list[] = {&recurrenceStrategy(), &tileLoopStrategy(),
+                                         &contractionStrategy(), &generalStrategy()};
   return list;
 }

@@ -14,8 +14,8 @@
 #define TEGULA_STRATEGIES_STRATEGY_H
 
 #include "ir/tgl/Tgl.h"
-#include "target/DeviceFacts.h"
 #include "passes/analysis/Matched.h"
+#include "target/DeviceFacts.h"
 #include <string>
 
 namespace tegula {
@@ -23,7 +23,7 @@ namespace tegula {
 /// Over the launches of a kernel so far.
 struct ScheduleCounts {
   unsigned axesReordered = 0;
-  unsigned tiled = 0; // statements that tensor cores compute
+  unsigned tiled = 0;    // statements that tensor cores compute
   unsigned resident = 0; // loops that keep their weights
 };
 
@@ -32,21 +32,26 @@ struct ScheduleRequest {
   std::string tensorTile; // PipelineOptions::tensorTile
   int64_t clusterBlocks;  // PipelineOptions::clusterBlocks
   TileMachine tiles;      // PipelineOptions::tiles
-  bool usesAsyncStores;   // a recurrence sends its states by st.async; else clusters synchronise at barriers
+  bool usesAsyncStores;   // a recurrence sends its states by st.async; else clusters synchronise at
+                          // barriers
 };
 
 class Strategy {
 public:
   virtual ~Strategy() = default;
   virtual llvm::StringRef name() const = 0;
-  /// Whether it computes a statement of the launch. Where it does not, and somebody listens, remarks say why.
+  /// Whether it computes a statement of the launch. Where it does not, and somebody listens,
+  /// remarks say why.
   virtual bool applies(tgl::LaunchOp launch, const ScheduleRequest &request) const = 0;
   /// Orders axes and sets `mapping`s and parameters; changes nothing but the order of computation.
-  virtual void schedule(tgl::LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const = 0;
+  virtual void schedule(tgl::LaunchOp launch, const ScheduleRequest &request,
+                        ScheduleCounts &counts) const = 0;
 };
 
-/// Whether `match` matches a statement of the launch; else a remark of the strategy for each says why not.
-template <typename Match> bool matchesAny(tgl::LaunchOp launch, llvm::StringRef strategy, Match match) {
+/// Whether `match` matches a statement of the launch; else a remark of the strategy for each says
+/// why not.
+template <typename Match>
+bool matchesAny(tgl::LaunchOp launch, llvm::StringRef strategy, Match match) {
   llvm::SmallVector<Mismatch> mismatches;
   for (auto op : launch.getBody().getOps<tgl::ParallelOp>()) {
     auto matched = match(op);

@@ -29,10 +29,12 @@ public:
   StringRef name() const override { return "tile-loop"; }
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.machine == Machine::GPU && matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op); });
+    return request.machine == Machine::GPU &&
+           matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op); });
   }
 
-  void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
+  void schedule(LaunchOp launch, const ScheduleRequest &request,
+                ScheduleCounts &counts) const override {
     generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
       if (std::optional<TileLoopShape> tile = chooseShape(op)) {

@@ -29,8 +29,8 @@ namespace fs = sys::fs;
 
 static constexpr StringRef suffix = ".entry", temporarySuffix = ".new";
 
-/// What an entry begins with: `tegula-cache 1 KEY HASH BYTES`, hashes in hex, and a line end. Whoever changes what
-/// follows gives it another number.
+/// What an entry begins with: `tegula-cache 1 KEY HASH BYTES`, hashes in hex, and a line end.
+/// Whoever changes what follows gives it another number.
 static constexpr StringRef magic = "tegula-cache 1 ";
 
 static std::string hashOf(ArrayRef<StringRef> parts) {
@@ -66,7 +66,8 @@ DiskCache DiskCache::fromEnvironment() {
   std::optional<std::string> base = sys::Process::GetEnv("XDG_CACHE_HOME");
   if (base && sys::path::is_absolute(*base)) { // as its specification has it
     folder = *base;
-  } else if (std::optional<std::string> home = sys::Process::GetEnv("HOME"); home && !home->empty()) {
+  } else if (std::optional<std::string> home = sys::Process::GetEnv("HOME");
+             home && !home->empty()) {
     folder = *home;
     sys::path::append(folder, ".cache");
   } else {
@@ -86,13 +87,15 @@ std::optional<std::string> DiskCache::find(ArrayRef<StringRef> key) const {
   if (isOff())
     return std::nullopt;
   std::string hash = hashOf(key), path = pathOf(hash);
-  // To open a pipe that nobody writes into would wait, and what is there may change before it is opened.
+  // To open a pipe that nobody writes into would wait, and what is there may change before it is
+  // opened.
   int file = sys::RetryAfterSignal(-1, ::open, path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0)
     return std::nullopt;
   scope_exit close([&] { ::close(file); });
   fs::file_status status;
-  if (fs::status(file, status) || status.type() != fs::file_type::regular_file || status.getSize() > maxBytes)
+  if (fs::status(file, status) || status.type() != fs::file_type::regular_file ||
+      status.getSize() > maxBytes)
     return std::nullopt;
   // Read, not mapped: a mapping ends the process where the file becomes shorter.
   ErrorOr<std::unique_ptr<MemoryBuffer>> contents = MemoryBuffer::getOpenFile(
@@ -128,14 +131,15 @@ void DiskCache::insert(ArrayRef<StringRef> key, StringRef entry) const {
   if (fs::create_directories(folder, /*IgnoreExisting=*/true, fs::owner_all) ||
       fs::createUniqueFile(model, file, temporary))
     return;
-  bool isWhole = writeAll(file, headerOf(hash, entry)) && writeAll(file, entry) && ::fsync(file) == 0;
+  bool isWhole =
+      writeAll(file, headerOf(hash, entry)) && writeAll(file, entry) && ::fsync(file) == 0;
   isWhole &= ::close(file) == 0;
   if (!isWhole || fs::rename(temporary, pathOf(hash))) {
     fs::remove(temporary);
     return;
   }
-  // Counting what there is takes a while where there is much: every sixteenth insertion is often enough for entries
-  // that are small beside the bound.
+  // Counting what there is takes a while where there is much: every sixteenth insertion is often
+  // enough for entries that are small beside the bound.
   if (entry.size() > maxBytes / 256 || StringRef(hash).back() == '0')
     makeRoom();
 }

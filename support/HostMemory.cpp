@@ -35,7 +35,8 @@ uint64_t availableMemory() {
   uint64_t available = UINT64_MAX;
   if (std::optional<uint64_t> kilobytes = readNumber("/proc/meminfo", "MemAvailable:"))
     available = *kilobytes * 1024;
-  // Control groups, version 2, then version 1; "max" is no number. What files occupy can be given up.
+  // Control groups, version 2, then version 1; "max" is no number. What files occupy can be given
+  // up.
   struct Group {
     const char *limit, *used, *statistics, *active, *inactive;
   };

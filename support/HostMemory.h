@@ -13,12 +13,12 @@
 
 namespace tegula {
 
-/// Bytes that can be used now without swapping, by the machine and the control group; UINT64_MAX where
-/// the system does not say.
+/// Bytes that can be used now without swapping, by the machine and the control group; UINT64_MAX
+/// where the system does not say.
 uint64_t availableMemory();
 
-/// Memory for std::free; null where there is none, and too where the memory is promised but not there: Linux gives
-/// addresses freely, and ends the process that uses them.
+/// Memory for std::free; null where there is none, and too where the memory is promised but not
+/// there: Linux gives addresses freely, and ends the process that uses them.
 void *allocateAligned(size_t alignment, size_t bytes);
 
 } // namespace tegula

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A compilation asks before each run of a pass that can be left out: ours by flag (`tgl-fuse`), LLVM's by the
-// names of its own tools (`licm`, `gvn`). A run is one pass over the kernel, a function or a loop. What is left out
-// is chosen by name, or by the number of the run: `tegula bench --ablate` does the one, `tegula bisect` the other.
+// A compilation asks before each run of a pass that can be left out: ours by flag (`tgl-fuse`),
+// LLVM's by the names of its own tools (`licm`, `gvn`). A run is one pass over the kernel, a
+// function or a loop. What is left out is chosen by name, or by the number of the run: `tegula
+// bench --ablate` does the one, `tegula bisect` the other.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_SUPPORT_PASSRUNS_H
@@ -32,15 +33,17 @@ public:
   };
   static constexpr uint64_t all = ~uint64_t(0);
 
-  /// `disabled`: passes left out, by name. Of the others the first `most` runs are made, and those of `needed`
-  /// passes, which are not counted. `enabled`: spare passes that are to run.
+  /// `disabled`: passes left out, by name. Of the others the first `most` runs are made, and those
+  /// of `needed` passes, which are not counted. `enabled`: spare passes that are to run.
   explicit PassRuns(const std::vector<std::string> &disabled = {}, uint64_t most = all,
-                    const std::vector<std::string> &needed = {}, const std::vector<std::string> &enabled = {});
+                    const std::vector<std::string> &needed = {},
+                    const std::vector<std::string> &enabled = {});
 
   /// Called when a compilation begins: forgets what the last one did.
   void begin();
   bool shouldRun(llvm::StringRef pass, llvm::StringRef where);
-  /// Whether a spare pass, one that compilations leave out by themselves, is to be there. Its runs ask as all others.
+  /// Whether a spare pass, one that compilations leave out by themselves, is to be there. Its runs
+  /// ask as all others.
   bool shouldAdd(llvm::StringRef pass);
 
   /// The runs that were made and counted, in order.

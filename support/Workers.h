@@ -14,8 +14,9 @@
 
 namespace tegula {
 
-/// Threads that all run one function. Where the system has no more of them for this process there are fewer, perhaps
-/// none: std::thread would throw and llvm::thread end the process, which may be a library's host.
+/// Threads that all run one function. Where the system has no more of them for this process there
+/// are fewer, perhaps none: std::thread would throw and llvm::thread end the process, which may be
+/// a library's host.
 class Workers {
 public:
   explicit Workers(std::function<void()> work) : work(std::move(work)) {}

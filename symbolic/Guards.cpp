@@ -159,9 +159,8 @@ std::optional<LaunchChecks> LaunchChecks::make(std::vector<SizeSpec> sizes,
   return checks;
 }
 
-std::optional<GuardFailure>
-LaunchChecks::run(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
-                  llvm::SmallVectorImpl<int64_t> &values) const {
+std::optional<GuardFailure> LaunchChecks::run(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
+                                              llvm::SmallVectorImpl<int64_t> &values) const {
   std::vector<int64_t> slots(state->slotCount, 0);
   std::optional<GuardFailure> failure;
   for (unsigned i = 0; i < state->sizes.size() && !failure; ++i) {
@@ -169,7 +168,8 @@ LaunchChecks::run(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
       slots[i] = dimOf(state->sizes[i].boundBy->first, state->sizes[i].boundBy->second);
       if (slots[i] > maxBoundSize)
         failure = {GuardFailure::SizeError, i,
-                   "size " + state->sizes[i].name + " = " + std::to_string(slots[i]) + " is beyond 2^48, the largest dim"};
+                   "size " + state->sizes[i].name + " = " + std::to_string(slots[i]) +
+                       " is beyond 2^48, the largest dim"};
     } else if (std::optional<int64_t> value = state->definitions[i]->run(slots)) {
       slots[i] = *value;
     } else {
@@ -205,10 +205,14 @@ LaunchChecks::State::Answer LaunchChecks::State::decide(unsigned index,
   if (!lhs)
     return Answer::Unknown;
   switch (guards[index].kind) {
-  case GuardSpec::NonNegative: return answer(*lhs >= 0);
-  case GuardSpec::Zero: return answer(*lhs == 0);
-  case GuardSpec::NonZero: return answer(*lhs != 0);
-  default: break;
+  case GuardSpec::NonNegative:
+    return answer(*lhs >= 0);
+  case GuardSpec::Zero:
+    return answer(*lhs == 0);
+  case GuardSpec::NonZero:
+    return answer(*lhs != 0);
+  default:
+    break;
   }
   std::optional<int64_t> rhs = guard.rhs.run(slots);
   if (!rhs)
@@ -228,7 +232,8 @@ LaunchChecks::State::Answer LaunchChecks::State::decideBox(unsigned index,
       return Answer::Unknown;
     Wide least = *rest, most = *rest;
     std::vector<int64_t> leastAt, mostAt;
-    for (auto [low, high, weight] : llvm::zip_equal(guard.lows, guard.highs, guard.linear->weights)) {
+    for (auto [low, high, weight] :
+         llvm::zip_equal(guard.lows, guard.highs, guard.linear->weights)) {
       std::optional<int64_t> lo = low.run(slots), hi = high.run(slots), w = weight.run(slots);
       if (!lo || !hi || !w)
         return Answer::Unknown;
@@ -338,7 +343,8 @@ std::string LaunchChecks::State::describe(unsigned index, llvm::ArrayRef<int64_t
   llvm::append_range(exprs, guard.conditions);
   std::string text = sizesIn(exprs, slots, sizes.size());
   if (guard.kind == GuardSpec::InBounds) {
-    std::optional<int64_t> lhs = compiled[index].lhs.run(slots), rhs = compiled[index].rhs.run(slots);
+    std::optional<int64_t> lhs = compiled[index].lhs.run(slots),
+                           rhs = compiled[index].rhs.run(slots);
     if (lhs && rhs) {
       std::string point;
       for (size_t k = 0; k < guard.lows.size(); ++k)

@@ -30,8 +30,8 @@ namespace tgl {
 class KernelOp;
 } // namespace tgl
 
-/// The largest dim that binds a size, of tensors without elements too: no machine has memory for more. Formulas of indices
-/// with coefficients of less than 2^14 need no check for that.
+/// The largest dim that binds a size, of tensors without elements too: no machine has memory for
+/// more. Formulas of indices with coefficients of less than 2^14 need no check for that.
 inline constexpr int64_t maxBoundSize = int64_t(1) << 48;
 
 /// A size symbol: bound by a dim of an argument, or derived from sizes before it.
@@ -81,16 +81,17 @@ struct GuardFailure {
 class LaunchChecks {
 public:
   /// Nothing, with `error` set, where a spec uses a size that is not defined before it.
-  static std::optional<LaunchChecks> make(std::vector<SizeSpec> sizes, std::vector<GuardSpec> guards,
-                                          std::string &error);
+  static std::optional<LaunchChecks> make(std::vector<SizeSpec> sizes,
+                                          std::vector<GuardSpec> guards, std::string &error);
   ~LaunchChecks();
   LaunchChecks(LaunchChecks &&) noexcept;
   LaunchChecks &operator=(LaunchChecks &&) noexcept;
 
-  /// Computes all sizes, in the order of the specs, into `values`, then decides the guards in order.
-  /// The first failure, or nothing.
-  std::optional<GuardFailure> run(llvm::function_ref<int64_t(unsigned argument, unsigned dim)> dimOf,
-                                  llvm::SmallVectorImpl<int64_t> &values) const;
+  /// Computes all sizes, in the order of the specs, into `values`, then decides the guards in
+  /// order. The first failure, or nothing.
+  std::optional<GuardFailure>
+  run(llvm::function_ref<int64_t(unsigned argument, unsigned dim)> dimOf,
+      llvm::SmallVectorImpl<int64_t> &values) const;
 
   llvm::ArrayRef<SizeSpec> sizes() const;
   llvm::ArrayRef<GuardSpec> guards() const;

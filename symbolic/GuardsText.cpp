@@ -121,7 +121,8 @@ std::optional<GuardSpec> GuardSpec::parse(llvm::StringRef text) {
   if (!takeMessage(text, guard.message))
     return std::nullopt;
   auto [kindName, rest] = text.split(' ');
-  const auto *found = llvm::find_if(kindNames, [&, name = kindName](const char *k) { return name == k; });
+  const auto *found =
+      llvm::find_if(kindNames, [&, name = kindName](const char *k) { return name == k; });
   if (found == std::end(kindNames))
     return std::nullopt;
   guard.kind = Kind(found - kindNames);

@@ -76,11 +76,32 @@ public:
   static IndexExpr select(Cmp cmp, const IndexExpr &lhs, const IndexExpr &rhs, const IndexExpr &yes,
                           const IndexExpr &no);
 
-  /// A whole number that is computed in f64, as Python computes it: a program for a stack, in pairs of
-  /// what to do and with what. Nothing (overflow) where it is known not to be whole, or beyond 2^53.
+  /// A whole number that is computed in f64, as Python computes it: a program for a stack, in pairs
+  /// of what to do and with what. Nothing (overflow) where it is known not to be whole, or beyond
+  /// 2^53.
   enum class FloatStep { Push, Number, Apply }; // an integer; the bits of a double; a FloatOp
-  enum class FloatOp { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Max, Min, Neg, Abs, Floor, Ceil, Round, Trunc,
-                       Sqrt, Exp, Exp2, Log, Log2 };
+  enum class FloatOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Mod,
+    Pow,
+    Max,
+    Min,
+    Neg,
+    Abs,
+    Floor,
+    Ceil,
+    Round,
+    Trunc,
+    Sqrt,
+    Exp,
+    Exp2,
+    Log,
+    Log2
+  };
   static IndexExpr ofFloats(llvm::ArrayRef<std::pair<FloatStep, IndexExpr>> steps);
   /// What such a program gives, its integers being known.
   static std::optional<int64_t> runFloats(llvm::ArrayRef<int64_t> steps);
@@ -91,9 +112,9 @@ public:
   bool operator<(const IndexExpr &other) const;
   friend llvm::hash_code hash_value(const IndexExpr &expr);
 
-  /// A coefficient left the 64-bit range, a power 63, the number of terms or the length of the text a
-  /// bound of some thousands, while the expression was built. Such an expression is equal only to another of its kind, evaluates
-  /// to nothing and prints as `overflow`; users report it.
+  /// A coefficient left the 64-bit range, a power 63, the number of terms or the length of the text
+  /// a bound of some thousands, while the expression was built. Such an expression is equal only to
+  /// another of its kind, evaluates to nothing and prints as `overflow`; users report it.
   bool isOverflow() const;
   std::optional<int64_t> asConstant() const;
   /// The variable when the expression is exactly one variable.
@@ -150,8 +171,8 @@ struct IndexExpr::Atom {
   IndexVar var = IndexVar::dim(0); // Variable
   Cmp cmp = Cmp::EQ;               // Select
   /// FloorDiv: numerator, denominator. Min, Max: two or more, distinct and sorted. Select: lhs,
-  /// rhs, yes, no; its cmp is EQ or LE, lhs and rhs without common terms. Float: a FloatStep and its
-  /// integer, in turn.
+  /// rhs, yes, no; its cmp is EQ or LE, lhs and rhs without common terms. Float: a FloatStep and
+  /// its integer, in turn.
   llvm::SmallVector<IndexExpr, 2> operands;
   size_t hash = 0;
 };

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `int(1.25*N*K/E)`: the arithmetic of doubles, operation by operation as Python does it, so that a size
-// is the one that a model in Python has. To everything else such a number is one that it knows nothing of.
+// `int(1.25*N*K/E)`: the arithmetic of doubles, operation by operation as Python does it, so that a
+// size is the one that a model in Python has. To everything else such a number is one that it knows
+// nothing of.
 //
 //===----------------------------------------------------------------------===//
 #include "symbolic/IndexExprBuilder.h"
@@ -37,26 +38,46 @@ static double modulo(double a, double b) {
 
 static double apply(FloatOp op, double a, double b) {
   switch (op) {
-  case FloatOp::Add: return a + b;
-  case FloatOp::Sub: return a - b;
-  case FloatOp::Mul: return a * b;
-  case FloatOp::Div: return a / b;
-  case FloatOp::FloorDiv: return floorDivide(a, b);
-  case FloatOp::Mod: return modulo(a, b);
-  case FloatOp::Pow: return std::pow(a, b);
-  case FloatOp::Max: return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b);
-  case FloatOp::Min: return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b);
-  case FloatOp::Neg: return -a;
-  case FloatOp::Abs: return std::fabs(a);
-  case FloatOp::Floor: return std::floor(a);
-  case FloatOp::Ceil: return std::ceil(a);
-  case FloatOp::Round: return std::nearbyint(a);
-  case FloatOp::Trunc: return std::trunc(a);
-  case FloatOp::Sqrt: return std::sqrt(a);
-  case FloatOp::Exp: return std::exp(a);
-  case FloatOp::Exp2: return std::exp2(a);
-  case FloatOp::Log: return std::log(a);
-  case FloatOp::Log2: return std::log2(a);
+  case FloatOp::Add:
+    return a + b;
+  case FloatOp::Sub:
+    return a - b;
+  case FloatOp::Mul:
+    return a * b;
+  case FloatOp::Div:
+    return a / b;
+  case FloatOp::FloorDiv:
+    return floorDivide(a, b);
+  case FloatOp::Mod:
+    return modulo(a, b);
+  case FloatOp::Pow:
+    return std::pow(a, b);
+  case FloatOp::Max:
+    return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b);
+  case FloatOp::Min:
+    return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b);
+  case FloatOp::Neg:
+    return -a;
+  case FloatOp::Abs:
+    return std::fabs(a);
+  case FloatOp::Floor:
+    return std::floor(a);
+  case FloatOp::Ceil:
+    return std::ceil(a);
+  case FloatOp::Round:
+    return std::nearbyint(a);
+  case FloatOp::Trunc:
+    return std::trunc(a);
+  case FloatOp::Sqrt:
+    return std::sqrt(a);
+  case FloatOp::Exp:
+    return std::exp(a);
+  case FloatOp::Exp2:
+    return std::exp2(a);
+  case FloatOp::Log:
+    return std::log(a);
+  case FloatOp::Log2:
+    return std::log2(a);
   }
   return NAN;
 }

@@ -11,8 +11,8 @@
 //
 // A Source has: `bool take(Tok)`, true when the next token is that one, which is then consumed;
 // `std::optional<int64_t> takeInteger()` (no sign); `std::optional<IndexExpr> takeVariable()`,
-// which does not see the words below; `bool takeWord(StringRef)` for `floordiv mod min max where float
-// overflow`; `void error(StringRef)`, called once with what was expected.
+// which does not see the words below; `bool takeWord(StringRef)` for `floordiv mod min max where
+// float overflow`; `void error(StringRef)`, called once with what was expected.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_SYMBOLIC_INDEXEXPRPARSER_H

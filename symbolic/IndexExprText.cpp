@@ -103,9 +103,9 @@ struct Printer {
   void floats(const IndexExpr::Atom &atom) {
     if (syntax == IndexExpr::Syntax::IR)
       return list("float", atom.operands);
-    static constexpr llvm::StringLiteral names[] = {"+",   "-",     "*",    "/",     "//",    "%",    "**",
-                                                    "maximum", "minimum", "-", "abs", "floor", "ceil", "round",
-                                                    "trunc", "sqrt", "exp", "exp2", "log", "log2"};
+    static constexpr llvm::StringLiteral names[] = {
+        "+",   "-",     "*",    "/",     "//",    "%",    "**",  "maximum", "minimum", "-",
+        "abs", "floor", "ceil", "round", "trunc", "sqrt", "exp", "exp2",    "log",     "log2"};
     llvm::SmallVector<std::string, 8> stack;
     for (size_t at = 0; at + 1 < atom.operands.size(); at += 2) {
       auto step = static_cast<IndexExpr::FloatStep>(*atom.operands[at].asConstant());
@@ -116,7 +116,8 @@ struct Printer {
         Printer{stream, dim, syntax}.primary(with);
       } else if (step == IndexExpr::FloatStep::Number) {
         char digits[32]; // the fewest that are this number
-        auto [end, error] = std::to_chars(digits, std::end(digits), std::bit_cast<double>(*with.asConstant()));
+        auto [end, error] =
+            std::to_chars(digits, std::end(digits), std::bit_cast<double>(*with.asConstant()));
         stream << StringRef(digits, end - digits);
       } else {
         int64_t op = *with.asConstant();

@@ -47,10 +47,18 @@ bool IndexProgram::emitAtom(const IndexExpr::Atom &atom,
       return false;
     Op test = Op::JumpUnlessEQ;
     switch (atom.cmp) {
-    case IndexExpr::Cmp::EQ: test = Op::JumpUnlessEQ; break;
-    case IndexExpr::Cmp::NE: test = Op::JumpUnlessNE; break;
-    case IndexExpr::Cmp::LT: test = Op::JumpUnlessLT; break;
-    case IndexExpr::Cmp::LE: test = Op::JumpUnlessLE; break;
+    case IndexExpr::Cmp::EQ:
+      test = Op::JumpUnlessEQ;
+      break;
+    case IndexExpr::Cmp::NE:
+      test = Op::JumpUnlessNE;
+      break;
+    case IndexExpr::Cmp::LT:
+      test = Op::JumpUnlessLT;
+      break;
+    case IndexExpr::Cmp::LE:
+      test = Op::JumpUnlessLE;
+      break;
     }
     size_t jumpToNo = code.size();
     code.push_back({test, 0});

@@ -34,8 +34,23 @@ public:
   std::optional<int64_t> run(llvm::ArrayRef<int64_t> slots, bool wraps = false) const;
 
 private:
-  enum class Op : uint8_t { Constant, Load, Add, Multiply, Scale, Power, FloorDiv, Min, Max,
-                            JumpUnlessEQ, JumpUnlessNE, JumpUnlessLT, JumpUnlessLE, Jump, Float };
+  enum class Op : uint8_t {
+    Constant,
+    Load,
+    Add,
+    Multiply,
+    Scale,
+    Power,
+    FloorDiv,
+    Min,
+    Max,
+    JumpUnlessEQ,
+    JumpUnlessNE,
+    JumpUnlessLT,
+    JumpUnlessLE,
+    Jump,
+    Float
+  };
   struct Instruction {
     Op op;
     int64_t operand;

@@ -91,7 +91,8 @@ Poly tegula::operator*(const Poly &a, const Poly &b) {
   for (size_t i = 0; i < result.terms.size();) {
     Poly::Term term = result.terms[i++];
     for (; i < result.terms.size() && result.terms[i].first == term.first; ++i)
-      if (__builtin_add_overflow(term.second, result.terms[i].second, &term.second) || Poly::isOutside(term.second))
+      if (__builtin_add_overflow(term.second, result.terms[i].second, &term.second) ||
+          Poly::isOutside(term.second))
         return Poly::bad();
     if (term.second)
       result.terms[kept++] = term;

@@ -20,9 +20,12 @@ constexpr unsigned maxAtoms = 1000;
 
 std::vector<IndexExpr> goalsOf(const Condition &condition) {
   switch (condition.kind) {
-  case Condition::NonNegative: return {condition.lhs};
-  case Condition::Zero: return {condition.lhs, -condition.lhs};
-  default: return {};
+  case Condition::NonNegative:
+    return {condition.lhs};
+  case Condition::Zero:
+    return {condition.lhs, -condition.lhs};
+  default:
+    return {};
   }
 }
 } // namespace
@@ -31,10 +34,18 @@ std::string Condition::str() const {
   std::string text;
   llvm::raw_string_ostream os(text);
   switch (kind) {
-  case NonNegative: os << lhs << " >= 0"; break;
-  case Zero: os << lhs << " == 0"; break;
-  case NonZero: os << lhs << " != 0"; break;
-  case Divides: os << lhs << " is a multiple of " << rhs; break;
+  case NonNegative:
+    os << lhs << " >= 0";
+    break;
+  case Zero:
+    os << lhs << " == 0";
+    break;
+  case NonZero:
+    os << lhs << " != 0";
+    break;
+  case Divides:
+    os << lhs << " is a multiple of " << rhs;
+    break;
   }
   return text;
 }
@@ -131,7 +142,8 @@ Trial Prover::State::tryAt(const Condition &condition, const Domain &domain,
   std::vector<std::optional<IndexProgram>> others;
   for (const IndexExpr &expr : mentioned)
     others.push_back(sampler.compile(expr));
-  if (!lhs || !rhs || !llvm::all_of(others, [](const auto &program) { return program.has_value(); }))
+  if (!lhs || !rhs ||
+      !llvm::all_of(others, [](const auto &program) { return program.has_value(); }))
     return trial;
   for (unsigned i = 0; i < sizesLimit && sampler.next(); ++i) {
     bool any = false, fails = false;
@@ -161,10 +173,14 @@ Trial Prover::State::tryAt(const Condition &condition, const Domain &domain,
 /// What holds where `condition` does not, in a form that can be proved.
 static std::optional<Condition> negation(const Condition &condition) {
   switch (condition.kind) {
-  case Condition::NonNegative: return Condition::nonNegative(-condition.lhs - 1);
-  case Condition::Zero: return Condition::nonZero(condition.lhs);
-  case Condition::NonZero: return Condition::zero(condition.lhs);
-  case Condition::Divides: return std::nullopt;
+  case Condition::NonNegative:
+    return Condition::nonNegative(-condition.lhs - 1);
+  case Condition::Zero:
+    return Condition::nonZero(condition.lhs);
+  case Condition::NonZero:
+    return Condition::zero(condition.lhs);
+  case Condition::Divides:
+    return std::nullopt;
   }
   return std::nullopt;
 }
@@ -270,7 +286,8 @@ Outcome Prover::State::decide(Search &search, const Condition &condition,
     bool always = trial.exhaustive || (!trial.passing && opposite &&
                                        alwaysAtCorner(*opposite, domain, *trial.counterexample));
     outcome.verdict = always ? Verdict::Refuted : Verdict::Depends;
-    // Without a proof, what fails everywhere (an error where failing somewhere is a guard) is tried harder.
+    // Without a proof, what fails everywhere (an error where failing somewhere is a guard) is tried
+    // harder.
     outcome.failsEverywhereTried =
         always || (!trial.passing && !tryAt(condition, domain, mentioned, manySizes).passing);
   }
@@ -351,7 +368,8 @@ bool Prover::provesInBounds(const IndexExpr &expr, const IndexExpr &size, const 
   if (isTooLarge({expr, size}, domain))
     return false;
   Search search = state->searchIn(domain, {expr, size});
-  return search.prove(Condition::nonNegative(expr)) && search.prove(Condition::lessThan(expr, size));
+  return search.prove(Condition::nonNegative(expr)) &&
+         search.prove(Condition::lessThan(expr, size));
 }
 
 Range Prover::range(const IndexExpr &expr, const Domain &domain) {

@@ -46,7 +46,9 @@ struct Condition {
   static Condition divides(IndexExpr multiple, IndexExpr divisor) {
     return {Divides, std::move(multiple), std::move(divisor)};
   }
-  static Condition lessThan(const IndexExpr &a, const IndexExpr &b) { return nonNegative(b - a - 1); }
+  static Condition lessThan(const IndexExpr &a, const IndexExpr &b) {
+    return nonNegative(b - a - 1);
+  }
   static Condition lessEqual(const IndexExpr &a, const IndexExpr &b) { return nonNegative(b - a); }
   static Condition equal(const IndexExpr &a, const IndexExpr &b) { return zero(a - b); }
   /// `M - N - 2 >= 0`.

@@ -53,9 +53,7 @@ bool split(const IndexExpr &expr, llvm::ArrayRef<const RangedVar *> open,
            std::vector<Digit> &digits, IndexExpr &rest) {
   rest = expr;
   for (const RangedVar *var : open) {
-    auto at = [&](int64_t value) {
-      return replaced(rest, {{var->position, IndexExpr(value)}});
-    };
+    auto at = [&](int64_t value) { return replaced(rest, {{var->position, IndexExpr(value)}}); };
     IndexExpr base = at(0), weight = at(1) - base;
     // Linear when putting the two together gives it back.
     if (base + weight * IndexExpr::dim(var->position) != rest)
@@ -87,8 +85,8 @@ private:
     return ++proofs <= maxProofs && prover.proves(condition, domain);
   }
   bool coversFrom(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context);
-  /// Goes on from `from` to `size`. Pieces that follow each other, as those of `cat` do, need no proof: `exactly` looks
-  /// at those alone that begin where the last one ended.
+  /// Goes on from `from` to `size`. Pieces that follow each other, as those of `cat` do, need no
+  /// proof: `exactly` looks at those alone that begin where the last one ended.
   bool sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, const IndexExpr &from,
              const IndexExpr &size, std::vector<IndexExpr> &used, bool exactly);
   bool sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, const IndexExpr &size) {
@@ -167,7 +165,8 @@ std::optional<Box> Cover::boxOf(const Image &piece) {
     bool stands = llvm::any_of(piece.subscripts, [&](const IndexExpr &subscript) {
       return subscript.uses(IndexVar::dim(var.position));
     });
-    if (!stands && !proves(Condition::lessThan(replaced(var.lo, values), replaced(var.hi, values)), {}))
+    if (!stands &&
+        !proves(Condition::lessThan(replaced(var.lo, values), replaced(var.hi, values)), {}))
       return std::nullopt;
   }
   // Ends may depend on earlier coordinates only.
@@ -224,8 +223,9 @@ bool Cover::coversFrom(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &cont
   return true;
 }
 
-bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, const IndexExpr &from,
-                  const IndexExpr &size, std::vector<IndexExpr> &used, bool exactly) {
+bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context,
+                  const IndexExpr &from, const IndexExpr &size, std::vector<IndexExpr> &used,
+                  bool exactly) {
   if (size == from || (!exactly && proves(Condition::lessEqual(size, from), context)))
     return true;
   if (proofs > maxProofs)
@@ -237,7 +237,8 @@ bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, 
       cuts.push_back(cut);
   };
   for (const Box &box : boxes)
-    if (box[dim].lo == from || (!exactly && proves(Condition::lessEqual(box[dim].lo, from), context))) {
+    if (box[dim].lo == from ||
+        (!exactly && proves(Condition::lessEqual(box[dim].lo, from), context))) {
       open.push_back(&box);
       addCut(box[dim].hi);
     }
@@ -249,7 +250,8 @@ bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, 
   for (const IndexExpr &cut : cuts) {
     std::vector<Box> spanning;
     for (const Box *box : open)
-      if ((*box)[dim].hi == cut || (!exactly && proves(Condition::lessEqual(cut, (*box)[dim].hi), context)))
+      if ((*box)[dim].hi == cut ||
+          (!exactly && proves(Condition::lessEqual(cut, (*box)[dim].hi), context)))
         spanning.push_back(*box);
     if (spanning.empty())
       continue;

@@ -133,7 +133,8 @@ public:
       changed = false;
       for (const Poly &value : known)
         changed |= determine(value);
-      llvm::erase_if(pending, [&](auto &p) { return isDetermined(p.second) || isSingle(p.second); });
+      llvm::erase_if(pending,
+                     [&](auto &p) { return isDetermined(p.second) || isSingle(p.second); });
     }
     return pending.empty();
   }

@@ -13,11 +13,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Analysis/Presburger/IntegerRelation.h"
+#include "mlir/Analysis/Presburger/Simplex.h"
 #include "symbolic/ProveSearch.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
-#include "mlir/Analysis/Presburger/IntegerRelation.h"
-#include "mlir/Analysis/Presburger/Simplex.h"
 #include <bitset>
 
 using namespace tegula;
@@ -55,7 +55,8 @@ void addProducts(Rows &rows, const Poly &goal) {
   std::vector<Poly> base = rows.rows;
   unsigned added = 0;
   auto linearIn = [](const Poly &p, unsigned var) {
-    return llvm::any_of(p.terms, [&](const Poly::Term &t) { return t.first == monomial::variable(var); });
+    return llvm::any_of(p.terms,
+                        [&](const Poly::Term &t) { return t.first == monomial::variable(var); });
   };
   for (auto [m, coefficient] : goal.terms) {
     if (monomial::degree(m) < 2)
@@ -73,7 +74,8 @@ void addProducts(Rows &rows, const Poly &goal) {
         for (const Poly &other : base) {
           if (added >= maxProducts)
             return;
-          bool hasRest = llvm::any_of(other.terms, [&](const Poly::Term &t) { return t.first == rest; });
+          bool hasRest =
+              llvm::any_of(other.terms, [&](const Poly::Term &t) { return t.first == rest; });
           if (hasRest && other.terms.size() <= 4 && h.terms.size() <= 6)
             added += rows.add(h * other);
         }
@@ -127,7 +129,8 @@ bool Search::proveLinear(const Poly &goal) {
     for (auto [m, coefficient] : row.terms) {
       line[m ? column.lookup(m) : column.size()] = coefficient;
       fits &= coefficient <= maxCoefficient && coefficient >= -maxCoefficient;
-      smallIntegers &= coefficient <= maxIntegerCoefficient && coefficient >= -maxIntegerCoefficient;
+      smallIntegers &=
+          coefficient <= maxIntegerCoefficient && coefficient >= -maxIntegerCoefficient;
     }
     if (!fits)
       continue; // a hypothesis less

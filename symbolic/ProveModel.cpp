@@ -45,12 +45,17 @@ IndexExpr extremumOf(IndexExpr::AtomKind kind, llvm::ArrayRef<IndexExpr> operand
 IndexExpr tegula::rebuild(const IndexExpr::Atom &atom) {
   llvm::ArrayRef<IndexExpr> o = atom.operands;
   switch (atom.kind) {
-  case IndexExpr::AtomKind::Variable: return IndexExpr::variable(atom.var);
-  case IndexExpr::AtomKind::FloorDiv: return IndexExpr::floorDiv(o[0], o[1]);
+  case IndexExpr::AtomKind::Variable:
+    return IndexExpr::variable(atom.var);
+  case IndexExpr::AtomKind::FloorDiv:
+    return IndexExpr::floorDiv(o[0], o[1]);
   case IndexExpr::AtomKind::Min:
-  case IndexExpr::AtomKind::Max: return extremumOf(atom.kind, o);
-  case IndexExpr::AtomKind::Select: return IndexExpr::select(atom.cmp, o[0], o[1], o[2], o[3]);
-  case IndexExpr::AtomKind::Float: return IndexExprBuilder::ofFloats(o);
+  case IndexExpr::AtomKind::Max:
+    return extremumOf(atom.kind, o);
+  case IndexExpr::AtomKind::Select:
+    return IndexExpr::select(atom.cmp, o[0], o[1], o[2], o[3]);
+  case IndexExpr::AtomKind::Float:
+    return IndexExprBuilder::ofFloats(o);
   }
   llvm_unreachable("an atom of no kind");
 }
@@ -274,7 +279,8 @@ Poly Search::quotient(const Poly &num, const Poly &den) {
       return part + Poly::variable(var);
     }
 
-  unsigned var = newVariable(IndexExpr::floorDiv(expr(rest), expr(den)), varies(rest) || varies(den));
+  unsigned var =
+      newVariable(IndexExpr::floorDiv(expr(rest), expr(den)), varies(rest) || varies(den));
   if (!var)
     return Poly::bad();
   quotients.push_back(var);

@@ -22,9 +22,12 @@ std::optional<bool> tegula::evaluate(Condition::Kind kind, const IndexProgram &l
   if (!value)
     return std::nullopt;
   switch (kind) {
-  case Condition::NonNegative: return *value >= 0;
-  case Condition::Zero: return *value == 0;
-  case Condition::NonZero: return *value != 0;
+  case Condition::NonNegative:
+    return *value >= 0;
+  case Condition::Zero:
+    return *value == 0;
+  case Condition::NonZero:
+    return *value != 0;
   case Condition::Divides: {
     std::optional<int64_t> divisor = rhs.run(slots);
     if (!divisor)

@@ -46,8 +46,8 @@ private:
   bool derive();
   bool holds(const Fact &fact) const;
   bool repair(const Fact &fact);
-  bool nudge(const Fact &fact, llvm::function_ref<std::optional<int64_t>()> measure,
-             int64_t wanted, bool orMore);
+  bool nudge(const Fact &fact, llvm::function_ref<std::optional<int64_t>()> measure, int64_t wanted,
+             bool orMore);
   int64_t random(int64_t below);
 
   std::map<IndexVar, unsigned> slotNumber;
@@ -75,7 +75,7 @@ public:
 private:
   struct Axis {
     unsigned position, slot;
-    bool isSize; // bounds without dims
+    bool isSize;                        // bounds without dims
     std::optional<IndexProgram> lo, hi; // nothing: an arbitrary integer
   };
   struct Test {

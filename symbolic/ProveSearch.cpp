@@ -12,7 +12,8 @@
 using namespace tegula;
 
 namespace {
-constexpr unsigned maxSteps = 400, maxDepth = 48, maxCaseDepth = 5, maxLinearCalls = 24, maxResidualDepth = 12;
+constexpr unsigned maxSteps = 400, maxDepth = 48, maxCaseDepth = 5, maxLinearCalls = 24,
+                   maxResidualDepth = 12;
 
 /// A goal p >= 0 over integers, divided by the content of p.
 Poly tightened(const Poly &p) {
@@ -85,13 +86,13 @@ llvm::SmallVector<Search::Bound, 4> Search::boundsOf(unsigned var, bool isUpper)
 }
 
 bool Search::viaBounds(const Poly &a, const Poly &b, unsigned var, bool isUpper, unsigned depth) {
-  return llvm::any_of(boundsOf(var, isUpper), [&](const Bound &bound) {
-    return go(withBound(a, b, bound), depth + 1);
-  });
+  return llvm::any_of(boundsOf(var, isUpper),
+                      [&](const Bound &bound) { return go(withBound(a, b, bound), depth + 1); });
 }
 
-/// Puts in the bounds of top variables where there is no choice: a variable that only a constant bounds below, times
-/// what is not negative. A sum of a hundred sizes is no deeper a search than one of two.
+/// Puts in the bounds of top variables where there is no choice: a variable that only a constant
+/// bounds below, times what is not negative. A sum of a hundred sizes is no deeper a search than
+/// one of two.
 Poly Search::withoutForced(Poly goal) {
   while (!goal.badResult() && !goal.asConstant() && !quicklyNonNegative(goal)) {
     unsigned var = goal.topVariable();
@@ -377,9 +378,8 @@ bool Search::residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool 
     llvm::SmallVector<Bound, 4> bounds = boundsOf(var, isUpper);
     if (bounds.empty())
       return false;
-    const Bound *bound = llvm::find_if(bounds, [&](const Bound &b) {
-      return parts[1].exactQuotient(b.scale).has_value();
-    });
+    const Bound *bound = llvm::find_if(
+        bounds, [&](const Bound &b) { return parts[1].exactQuotient(b.scale).has_value(); });
     if (bound == bounds.end())
       bound = bounds.begin();
     exact &= bounds.size() == 1 && bound->scale == Poly(1) && !variables[var].ratio &&

@@ -83,11 +83,11 @@ private:
     bool varies = false;        // depends on a dim
     std::optional<int64_t> low; // a constant lower bound
     llvm::SmallVector<Bound, 1> lowers, uppers;
-    std::optional<Poly> value;  // an equality that replaces it
-    std::shared_ptr<const IndexExpr> definition;      // a derived size
+    std::optional<Poly> value;                          // an equality that replaces it
+    std::shared_ptr<const IndexExpr> definition;        // a derived size
     std::shared_ptr<const IndexExpr::Atom> distinction; // a minimum, maximum or conditional
-    std::optional<std::pair<Poly, Poly>> ratio; // a quotient: numerator, denominator
-    bool isExact = false;        // of which the remainder is known to be 0
+    std::optional<std::pair<Poly, Poly>> ratio;         // a quotient: numerator, denominator
+    bool isExact = false;                               // of which the remainder is known to be 0
     bool isBounded = false;      // a quotient: what its denominator's sign says was added
     size_t askedAt = 0;          // ... and at how many hypotheses the sign was last asked for
     bool hasInnerBounds = false; // bounds from those of the numerator were added
@@ -133,7 +133,7 @@ private:
   std::vector<std::string> signedSymbols;
   std::vector<Poly> hypotheses;
   llvm::DenseSet<uint64_t> failed; // goals tried in vain under the present hypotheses
-  unsigned epoch = 1; // counts equalities and definitions
+  unsigned epoch = 1;              // counts equalities and definitions
   unsigned steps = 0;
   unsigned caseDepth = 0, linearCalls = 0, innerDepth = 0;
   bool contradiction = false;

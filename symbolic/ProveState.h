@@ -38,8 +38,8 @@ struct Prover::State {
   Search searchIn(const Domain &domain, llvm::ArrayRef<IndexExpr> goals);
   /// Tries `condition` at every point, for up to `sizesLimit` sizes; counterexamples give the sizes
   /// in `mentioned`, too.
-  Trial tryAt(const Condition &condition, const Domain &domain,
-              llvm::ArrayRef<IndexExpr> mentioned, unsigned sizesLimit);
+  Trial tryAt(const Condition &condition, const Domain &domain, llvm::ArrayRef<IndexExpr> mentioned,
+              unsigned sizesLimit);
   /// Decides a statement that is not proved quickly. `goals`, each >= 0, are what it says (none
   /// where it has no such form).
   Outcome decide(Search &search, const Condition &condition, llvm::ArrayRef<IndexExpr> goals,

@@ -68,7 +68,8 @@ std::vector<CodeLine> linesOfPtx(StringRef ptx) {
   ptx.rtrim('\n').split(lines, '\n');
   auto isDirective = [](StringRef line, StringRef name) { return line.ltrim().starts_with(name); };
   for (StringRef line : lines) {
-    auto [number, name] = line.ltrim().drop_front(std::min<size_t>(line.ltrim().size(), 6)).split(' ');
+    auto [number, name] =
+        line.ltrim().drop_front(std::min<size_t>(line.ltrim().size(), 6)).split(' ');
     unsigned file;
     if (isDirective(line, ".file\t") && !number.trim().getAsInteger(10, file))
       files[file] = name.trim().trim('"').str();
@@ -112,11 +113,13 @@ std::vector<CodeLine> linesOfDisassembly(StringRef text) {
       continue;
     }
     StringRef function = trimmed;
-    if (function.consume_front("Function : ") || (function.consume_front(".text.") && function.consume_back(":"))) {
+    if (function.consume_front("Function : ") ||
+        (function.consume_front(".text.") && function.consume_back(":"))) {
       place = CodeLine();
       result.push_back({(function + ":").str(), "", 0});
     } else if (trimmed.starts_with("/*") && trimmed.size() > 2 && isHexDigit(trimmed[2])) {
-      // An instruction with its address; what comes after is its encoding, which goes on in a line of its own.
+      // An instruction with its address; what comes after is its encoding, which goes on in a line
+      // of its own.
       result.push_back({line.split(" /* 0x").first.rtrim().str(), place.file, place.line});
     } else if (trimmed.starts_with(".L_") && trimmed.ends_with(":")) {
       result.push_back({trimmed.str(), "", 0});
@@ -143,18 +146,20 @@ static Expected<std::string> runTool(ArrayRef<StringRef> arguments) {
     ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
     return buffer ? (*buffer)->getBuffer().str() : std::string();
   };
-  if (int code = sys::ExecuteAndWait(arguments[0], arguments, std::nullopt, redirects, /*SecondsToWait=*/120,
+  if (int code = sys::ExecuteAndWait(arguments[0], arguments, std::nullopt, redirects,
+                                     /*SecondsToWait=*/120,
                                      /*MemoryLimit=*/0, &message))
-    return createStringError(inconvertibleErrorCode(),
-                             arguments[0] + " (exit code " + Twine(code) + "): " + message + read(errors));
+    return createStringError(inconvertibleErrorCode(), arguments[0] + " (exit code " + Twine(code) +
+                                                           "): " + message + read(errors));
   return read(out);
 }
 
 Expected<std::string> disassemble(ArrayRef<char> cubin) {
   std::string nvdisasm = findCudaTool("nvdisasm"), cuobjdump = findCudaTool("cuobjdump");
   if (nvdisasm.empty() && cuobjdump.empty())
-    return make_error<MissingToolError>("no disassembler was found: neither nvdisasm nor cuobjdump (beside "
-                                        "TEGULA_PTXAS, CUDA_HOME, PATH)");
+    return make_error<MissingToolError>(
+        "no disassembler was found: neither nvdisasm nor cuobjdump (beside "
+        "TEGULA_PTXAS, CUDA_HOME, PATH)");
   SmallString<128> path;
   int descriptor;
   if (std::error_code code = sys::fs::createTemporaryFile("tegula", "cubin", descriptor, path))

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's tools are no part of Tegula: nvdisasm (which tells lines) or cuobjdump is found when it is needed.
+// NVIDIA's tools are no part of Tegula: nvdisasm (which tells lines) or cuobjdump is found when it
+// is needed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_REPORT_DISASSEMBLY_H
@@ -40,7 +41,8 @@ std::vector<CodeLine> linesOfPtx(llvm::StringRef ptx);
 /// The same of what nvdisasm or cuobjdump printed.
 std::vector<CodeLine> linesOfDisassembly(llvm::StringRef text);
 
-/// What nvdisasm, or where it is not found cuobjdump, prints of the cubin; MissingToolError where there is neither.
+/// What nvdisasm, or where it is not found cuobjdump, prints of the cubin; MissingToolError where
+/// there is neither.
 llvm::Expected<std::string> disassemble(llvm::ArrayRef<char> cubin);
 
 } // namespace tegula::report

@@ -53,7 +53,8 @@ std::optional<int64_t> KnownSizes::evaluate(const IndexExpr &expr) const {
 //===----------------------------------------------------------------------===//
 
 /// Bytes of a tensor of these dims.
-static std::optional<int64_t> bytesOf(DType type, ArrayRef<IndexExpr> dims, const KnownSizes &sizes) {
+static std::optional<int64_t> bytesOf(DType type, ArrayRef<IndexExpr> dims,
+                                      const KnownSizes &sizes) {
   SmallVector<int64_t> shape;
   for (const IndexExpr &dim : dims) {
     std::optional<int64_t> extent = sizes.evaluate(dim);
@@ -96,7 +97,8 @@ private:
       }
     uint64_t residentThreads = uint64_t(limits.multiprocessors) * limits.warps * 32;
     bool hasTiles = !step.tiles.launches.empty();
-    const PlanFunction *chosen = points && !hasTiles ? &step.functionFor(*points, residentThreads) : nullptr;
+    const PlanFunction *chosen =
+        points && !hasTiles ? &step.functionFor(*points, residentThreads) : nullptr;
     for (const PlanFunction *function : {&step.byThread, &step.byTeam}) {
       if (function->name.empty())
         continue;
@@ -105,7 +107,8 @@ private:
       bool byThread = function->unitsPerBlock == function->threads;
       figures.units = byThread ? std::to_string(function->pointsPerUnit) + " points for a thread"
                                : std::to_string(function->unitsPerBlock) + " teams of " +
-                                     std::to_string(function->threads / function->unitsPerBlock) + " threads";
+                                     std::to_string(function->threads / function->unitsPerBlock) +
+                                     " threads";
       if (function->cluster > 1)
         figures.units = "a point for a cluster";
       figures.threads = function->threads;
@@ -190,15 +193,22 @@ OperationRate operationRate(const CompiledKernel &kernel, const DeviceLimits &li
   collectTiles(kernel.plan.steps, all);
   for (const PlanTiles *tiles : all)
     if (none_of(tiles->launches, [&](const PlanTileLaunch &launch) {
-          return any_of(kernel.layouts, [&](const TileLayout &layout) { return layout.function == launch.function; });
+          return any_of(kernel.layouts, [&](const TileLayout &layout) {
+            return layout.function == launch.function;
+          });
         }))
       consider(limits.flopsTensor16, "tensor cores, 16 bits"); // rows that walk a tile loop
   for (const TileLayout &layout : kernel.layouts)
     for (const ProductLayout &product : layout.products) {
-      bool areBytes = isBytes(product.type), isHalf = product.type != MmaType::TF32 || layout.usesWgmma;
+      bool areBytes = isBytes(product.type),
+           isHalf = product.type != MmaType::TF32 || layout.usesWgmma;
       // Twice as many bytes a clock as numbers of 16 bits, on all devices that have both.
-      double rate = areBytes ? 2 * limits.flopsTensor16 : isHalf ? limits.flopsTensor16 : limits.flopsTensor32;
-      std::string units = areBytes ? "tensor cores, 8 bits" : isHalf ? "tensor cores, 16 bits" : "tensor cores, tf32";
+      double rate = areBytes ? 2 * limits.flopsTensor16
+                    : isHalf ? limits.flopsTensor16
+                             : limits.flopsTensor32;
+      std::string units = areBytes ? "tensor cores, 8 bits"
+                          : isHalf ? "tensor cores, 16 bits"
+                                   : "tensor cores, tf32";
       if (product.multiplications > 1) {
         rate /= product.multiplications;
         units += ", " + std::to_string(product.multiplications) + " products for one of f32";

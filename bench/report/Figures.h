@@ -31,12 +31,12 @@ private:
 /// A device function of the plan.
 struct LaunchFigures {
   std::string function;
-  std::string units;        // what a block does
-  unsigned threads = 0;     // of a block
-  unsigned cluster = 1;     // blocks
+  std::string units;    // what a block does
+  unsigned threads = 0; // of a block
+  unsigned cluster = 1; // blocks
   unsigned dynamicShared = 0;
   std::optional<uint64_t> blocks; // worth starting
-  bool isChosen = false;    // it is the one that runs for these sizes
+  bool isChosen = false;          // it is the one that runs for these sizes
   std::optional<int64_t> bytes;   // of the tensors that it is given
 };
 /// In the order of the plan; of launches with several functions, each.
@@ -50,8 +50,8 @@ struct CallFigures {
 };
 std::optional<CallFigures> callFigures(const CompiledKernel &kernel, const KnownSizes &sizes);
 
-/// The most operations in a second that can be done by the fastest units that the kernel uses: what all takes at least
-/// follows from it, whatever part of the operations is theirs.
+/// The most operations in a second that can be done by the fastest units that the kernel uses: what
+/// all takes at least follows from it, whatever part of the operations is theirs.
 struct OperationRate {
   double perSecond;
   std::string units;

@@ -38,10 +38,12 @@ std::string withoutNumbers(StringRef line) {
   return key;
 }
 
-/// The shortest way from one sequence to another (Myers, "An O(ND) Difference Algorithm and Its Variations", 1986).
+/// The shortest way from one sequence to another (Myers, "An O(ND) Difference Algorithm and Its
+/// Variations", 1986).
 class Difference {
 public:
-  Difference(const std::vector<unsigned> &before, const std::vector<unsigned> &after) : a(before), b(after) {}
+  Difference(const std::vector<unsigned> &before, const std::vector<unsigned> &after)
+      : a(before), b(after) {}
 
   /// Whether each step of the way is one in both (Same), in `before` or in `after`.
   std::vector<DiffLine::Kind> run() {
@@ -50,9 +52,11 @@ public:
     std::vector<std::vector<int>> trace;
     auto at = [&](int diagonal) -> int & { return furthest[diagonal + most + 1]; };
     for (int edits = 0; edits <= most; ++edits) {
-      trace.emplace_back(furthest.begin() + (most + 1 - edits - 1), furthest.begin() + (most + 1 + edits + 2));
+      trace.emplace_back(furthest.begin() + (most + 1 - edits - 1),
+                         furthest.begin() + (most + 1 + edits + 2));
       for (int diagonal = -edits; diagonal <= edits; diagonal += 2) {
-        bool down = diagonal == -edits || (diagonal != edits && at(diagonal - 1) < at(diagonal + 1));
+        bool down =
+            diagonal == -edits || (diagonal != edits && at(diagonal - 1) < at(diagonal + 1));
         int x = down ? at(diagonal + 1) : at(diagonal - 1) + 1;
         while (x < n && x - diagonal < m && a[x] == b[x - diagonal])
           ++x;

@@ -18,8 +18,8 @@ struct DiffLine {
   llvm::StringRef text; ///< of the text that has it; of the second where both have
 };
 
-/// The lines of two texts in the order of both, with as few removed and added as there must be. Lines that differ in
-/// the numbers of values alone (`%12`, `^bb3`) are the same.
+/// The lines of two texts in the order of both, with as few removed and added as there must be.
+/// Lines that differ in the numbers of values alone (`%12`, `^bb3`) are the same.
 std::vector<DiffLine> diffLines(llvm::StringRef before, llvm::StringRef after);
 
 } // namespace tegula::report

@@ -77,14 +77,15 @@ void Page::source(StringRef text) {
   text.rtrim('\n').split(lines, '\n');
   os << "<div class=\"code\">";
   for (auto [index, line] : enumerate(lines))
-    os << "<span id=\"L" << index + 1 << "\" data-line=\"" << index + 1 << "\"><span class=\"no\">" << index + 1
-       << "</span>" << escape(line) << "</span>";
+    os << "<span id=\"L" << index + 1 << "\" data-line=\"" << index + 1 << "\"><span class=\"no\">"
+       << index + 1 << "</span>" << escape(line) << "</span>";
   os << "</div>\n";
 }
 
 void Page::difference(StringRef name, ArrayRef<DiffLine> lines) {
   size_t added = count_if(lines, [](const DiffLine &line) { return line.kind == DiffLine::Added; });
-  size_t removed = count_if(lines, [](const DiffLine &line) { return line.kind == DiffLine::Removed; });
+  size_t removed =
+      count_if(lines, [](const DiffLine &line) { return line.kind == DiffLine::Removed; });
   os << "<details><summary>" << escape(name) << ": ";
   if (added || removed)
     os << added << " lines added, " << removed << " removed";
@@ -101,15 +102,17 @@ void Page::difference(StringRef name, ArrayRef<DiffLine> lines) {
 }
 
 void Page::code(StringRef name, ArrayRef<CodeLine> lines, StringRef program, bool open) {
-  os << "<details" << (open ? " open" : "") << "><summary>" << escape(name) << "</summary><div class=\"code\">";
+  os << "<details" << (open ? " open" : "") << "><summary>" << escape(name)
+     << "</summary><div class=\"code\">";
   for (const CodeLine &line : lines) {
     if (!line.line || (line.file != program && !StringRef(line.file).ends_with(".tgl")))
       os << "<span><span class=\"no\"></span>";
     else if (line.file == program)
-      os << "<span data-line=\"" << line.line << "\"><a class=\"no\" href=\"#L" << line.line << "\">" << line.line
-         << "</a>";
+      os << "<span data-line=\"" << line.line << "\"><a class=\"no\" href=\"#L" << line.line
+         << "\">" << line.line << "</a>";
     else // of the library
-      os << "<span title=\"" << escape(line.file) << ":" << line.line << "\"><span class=\"no\">lib</span>";
+      os << "<span title=\"" << escape(line.file) << ":" << line.line
+         << "\"><span class=\"no\">lib</span>";
     os << escape(line.text) << "</span>";
   }
   os << "</div></details>\n";
@@ -130,9 +133,9 @@ void Page::table(ArrayRef<std::string> head, ArrayRef<std::vector<std::string>> 
 }
 
 std::string Page::finish() {
-  return ("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + title + "</title>\n<style>" +
-          style + "</style></head><body>\n<h1>" + title + "</h1>\n<nav>" + contents + "</nav>\n" + body +
-          "<script>" + script + "</script>\n</body></html>\n")
+  return ("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + title +
+          "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n<nav>" +
+          contents + "</nav>\n" + body + "<script>" + script + "</script>\n</body></html>\n")
       .str();
 }
 

@@ -32,8 +32,10 @@ public:
   void source(llvm::StringRef text);
   /// Folded up under its title.
   void difference(llvm::StringRef title, llvm::ArrayRef<DiffLine> lines);
-  /// Code with links to lines of `program`, and marks for those of other `.tgl` files; folded up unless `open`.
-  void code(llvm::StringRef title, llvm::ArrayRef<CodeLine> lines, llvm::StringRef program, bool open);
+  /// Code with links to lines of `program`, and marks for those of other `.tgl` files; folded up
+  /// unless `open`.
+  void code(llvm::StringRef title, llvm::ArrayRef<CodeLine> lines, llvm::StringRef program,
+            bool open);
   void table(llvm::ArrayRef<std::string> head, llvm::ArrayRef<std::vector<std::string>> rows);
 
   std::string finish();

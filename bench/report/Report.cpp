@@ -26,14 +26,16 @@ constexpr std::pair<Phase, StringRef> irPhases[] = {
 
 class Reporter {
 public:
-  Reporter(const Module &module, CompileOptions compile, Diagnostics &diagnostics, const ReportOptions &options)
+  Reporter(const Module &module, CompileOptions compile, Diagnostics &diagnostics,
+           const ReportOptions &options)
       : module(module), compile(std::move(compile)), diagnostics(diagnostics), options(options),
         isDevice(this->compile.target != "cpu"), page("Tegula: " + options.path) {
     this->compile.lineTables = isDevice;
   }
 
   Expected<std::optional<std::string>> run() {
-    // The end first: what is wrong with the program, or with the machine, is known before the page begins.
+    // The end first: what is wrong with the program, or with the machine, is known before the page
+    // begins.
     Expected<std::unique_ptr<CompiledKernel>> last =
         compileTo(Phase::EmitPtx, isDevice ? "llvm" : "asm");
     if (!last)
@@ -148,9 +150,8 @@ private:
     if (!failures.empty())
       page.warning("The schedule has failed: spills or a stack frame in " + failures +
                    ". Its registers do not hold what it keeps.");
-    std::vector<std::string> head = {"function",       "a block does",   "threads",
-                                     "cluster",        "blocks",         "bytes of its tensors",
-                                     "dynamic shared"};
+    std::vector<std::string> head = {"function", "a block does",         "threads",       "cluster",
+                                     "blocks",   "bytes of its tensors", "dynamic shared"};
     if (!functions.empty()) {
       for (const char *name : {"static shared", "registers", "stack", "spills: stored / loaded"})
         head.push_back(name);
@@ -159,18 +160,23 @@ private:
           head.push_back(name);
     }
     page.table(head, rows);
-    page.paragraph("* runs for these sizes. Bytes: each tensor that the function is given once, whether it reads or "
+    page.paragraph("* runs for these sizes. Bytes: each tensor that the function is given once, "
+                   "whether it reads or "
                    "writes it.");
     if (options.machine && !functions.empty())
-      page.paragraph(formatv("Occupancy is of a multiprocessor of {0}: {1} registers, {2} warps, {3} blocks, {4} bytes "
-                             "of shared memory, of which {5} for each block are the system's (CUDA C++ Programming "
-                             "Guide, Compute Capabilities; Hopper Tuning Guide). Clusters may have less.",
-                             limits->title, limits->registers, limits->warps, limits->blocks, limits->sharedBytes,
-                             limits->sharedOfBlock)
-                         .str());
+      page.paragraph(
+          formatv("Occupancy is of a multiprocessor of {0}: {1} registers, {2} warps, {3} blocks, "
+                  "{4} bytes "
+                  "of shared memory, of which {5} for each block are the system's (CUDA C++ "
+                  "Programming "
+                  "Guide, Compute Capabilities; Hopper Tuning Guide). Clusters may have less.",
+                  limits->title, limits->registers, limits->warps, limits->blocks,
+                  limits->sharedBytes, limits->sharedOfBlock)
+              .str());
   }
 
-  std::vector<std::string> occupancyCells(const LaunchFigures &launch, const AssembledFunction &its) {
+  std::vector<std::string> occupancyCells(const LaunchFigures &launch,
+                                          const AssembledFunction &its) {
     Occupancy occupancy = occupancyOf(*options.machine, launch.threads, its.registers,
                                       its.sharedBytes + launch.dynamicShared);
     return {std::to_string(occupancy.blocks), std::to_string(occupancy.warps),
@@ -183,14 +189,17 @@ private:
       std::string names;
       for (const std::string &name : known.missing())
         names += (names.empty() ? "" : ", ") + name;
-      page.paragraph("Bytes and operations: not counted, sizes are not known: " + names + ". Give them with -d.");
+      page.paragraph("Bytes and operations: not counted, sizes are not known: " + names +
+                     ". Give them with -d.");
       return;
     }
-    page.paragraph(formatv("A call moves {0:n} bytes, inputs read and outputs written once, and asks for {1:n} "
-                           "floating-point operations, counted on the IR as emitted: {2:f2} for a byte.",
-                           int64_t(figures->bytes), int64_t(figures->operations),
-                           figures->bytes ? figures->operations / figures->bytes : 0.0)
-                       .str());
+    page.paragraph(
+        formatv(
+            "A call moves {0:n} bytes, inputs read and outputs written once, and asks for {1:n} "
+            "floating-point operations, counted on the IR as emitted: {2:f2} for a byte.",
+            int64_t(figures->bytes), int64_t(figures->operations),
+            figures->bytes ? figures->operations / figures->bytes : 0.0)
+            .str());
     if (!options.machine)
       return;
     const DeviceLimits &limits = *options.machine;
@@ -198,17 +207,21 @@ private:
     double forBytes = figures->bytes / limits.bytesPerSecond * 1e6;
     double forOperations = figures->operations / rate.perSecond * 1e6;
     double least = std::max(forBytes, forOperations);
-    page.paragraph(formatv("Roofline of {0}: {1:f2} us for the bytes at {2:f2} TB/s, {3:f2} us for the operations at "
-                           "{4:f0} Tflop/s ({5}; data sheet). The kernel is bound by {6} and takes at least {7:f2} us.",
-                           limits.title, forBytes, limits.bytesPerSecond / 1e12, forOperations, rate.perSecond / 1e12,
-                           rate.units, forBytes >= forOperations ? "memory" : "arithmetic", least)
+    page.paragraph(formatv("Roofline of {0}: {1:f2} us for the bytes at {2:f2} TB/s, {3:f2} us for "
+                           "the operations at "
+                           "{4:f0} Tflop/s ({5}; data sheet). The kernel is bound by {6} and takes "
+                           "at least {7:f2} us.",
+                           limits.title, forBytes, limits.bytesPerSecond / 1e12, forOperations,
+                           rate.perSecond / 1e12, rate.units,
+                           forBytes >= forOperations ? "memory" : "arithmetic", least)
                        .str());
     if (options.microseconds > 0)
       page.paragraph(formatv("It took {0:f2} us: {1:f1} % of the roofline.", options.microseconds,
                              100 * least / options.microseconds)
                          .str());
     else
-      page.paragraph("Its share of the roofline: not known, no time is given (--microseconds, as tegula bench prints "
+      page.paragraph("Its share of the roofline: not known, no time is given (--microseconds, as "
+                     "tegula bench prints "
                      "it).");
   }
 
@@ -217,7 +230,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   Error addPhases() {
-    page.paragraph("Each with what is different from the phase before; numbers of values do not count.");
+    page.paragraph(
+        "Each with what is different from the phase before; numbers of values do not count.");
     std::string before;
     for (auto [phase, stage] : irPhases) {
       Expected<std::unique_ptr<CompiledKernel>> made = compileTo(phase, stage);
@@ -244,7 +258,8 @@ private:
   }
 
   void addPhase(Phase phase, StringRef before, StringRef after) {
-    const PhaseInfo *info = find_if(phases(), [&](const PhaseInfo &each) { return each.phase == phase; });
+    const PhaseInfo *info =
+        find_if(phases(), [&](const PhaseInfo &each) { return each.phase == phase; });
     std::string title = (info->name + " (" + info->sentence + ")").str();
     if (!before.empty())
       return page.difference(title, diffLines(before, after));
@@ -258,7 +273,8 @@ private:
 
   void addLayouts() {
     if (kernel->layouts.empty() && kernel->rows.empty())
-      page.paragraph("Nothing to draw: no function has tiles of a product, or rows in shared memory.");
+      page.paragraph(
+          "Nothing to draw: no function has tiles of a product, or rows in shared memory.");
     for (const TileLayout &layout : kernel->layouts)
       page.text(drawLayout(layout));
     for (const RowLayout &row : kernel->rows)
@@ -288,7 +304,8 @@ private:
 } // namespace
 
 Expected<std::optional<std::string>> makeReport(const Module &module, CompileOptions compile,
-                                                Diagnostics &diagnostics, const ReportOptions &options) {
+                                                Diagnostics &diagnostics,
+                                                const ReportOptions &options) {
   return Reporter(module, std::move(compile), diagnostics, options).run();
 }
 

@@ -105,13 +105,20 @@ struct DefaultDType {
 };
 
 constexpr std::pair<TegulaTorchDType, at::ScalarType> dtypes[] = {
-    {TEGULA_TORCH_F64, at::kDouble},          {TEGULA_TORCH_F32, at::kFloat},
-    {TEGULA_TORCH_F16, at::kHalf},            {TEGULA_TORCH_BF16, at::kBFloat16},
-    {TEGULA_TORCH_F8E4M3, at::kFloat8_e4m3fn}, {TEGULA_TORCH_F8E5M2, at::kFloat8_e5m2},
-    {TEGULA_TORCH_I64, at::kLong},            {TEGULA_TORCH_I32, at::kInt},
-    {TEGULA_TORCH_I16, at::kShort},           {TEGULA_TORCH_I8, at::kChar},
-    {TEGULA_TORCH_U8, at::kByte},             {TEGULA_TORCH_BOOL, at::kBool},
-    {TEGULA_TORCH_U16, at::kUInt16},          {TEGULA_TORCH_U32, at::kUInt32},
+    {TEGULA_TORCH_F64, at::kDouble},
+    {TEGULA_TORCH_F32, at::kFloat},
+    {TEGULA_TORCH_F16, at::kHalf},
+    {TEGULA_TORCH_BF16, at::kBFloat16},
+    {TEGULA_TORCH_F8E4M3, at::kFloat8_e4m3fn},
+    {TEGULA_TORCH_F8E5M2, at::kFloat8_e5m2},
+    {TEGULA_TORCH_I64, at::kLong},
+    {TEGULA_TORCH_I32, at::kInt},
+    {TEGULA_TORCH_I16, at::kShort},
+    {TEGULA_TORCH_I8, at::kChar},
+    {TEGULA_TORCH_U8, at::kByte},
+    {TEGULA_TORCH_BOOL, at::kBool},
+    {TEGULA_TORCH_U16, at::kUInt16},
+    {TEGULA_TORCH_U32, at::kUInt32},
     {TEGULA_TORCH_U64, at::kUInt64}};
 
 at::ScalarType toTorch(TegulaTorchDType type) {
@@ -130,7 +137,8 @@ TegulaTorchDType fromTorch(at::ScalarType type) {
 
 int32_t cudaDevices() {
   static const bool loaded = [] {
-    // Registers the CUDA operators; beside libtorch_cpu, so found by this library's own search path.
+    // Registers the CUDA operators; beside libtorch_cpu, so found by this library's own search
+    // path.
     return dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr;
   }();
   if (!loaded)
@@ -146,9 +154,9 @@ at::Tensor toTensor(const TegulaTorchTensor &tensor) {
   TORCH_CHECK(tensor.device < cudaDevices() || tensor.device < 0, "libtorch finds no CUDA device ",
               tensor.device);
   at::IntArrayRef sizes(tensor.sizes, tensor.rank);
-  auto options = at::TensorOptions(toTorch(tensor.dtype))
-                     .device(tensor.device < 0 ? at::Device(at::kCPU)
-                                               : at::Device(at::kCUDA, tensor.device));
+  auto options =
+      at::TensorOptions(toTorch(tensor.dtype))
+          .device(tensor.device < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, tensor.device));
   // An empty tensor may have no memory.
   for (int64_t size : sizes)
     if (size == 0)
@@ -336,8 +344,8 @@ int32_t timeCalls(TegulaTorchProgram *program, const char *function,
   });
 }
 
-/// The driver's functions for graphs, by the names of cuda.h: libtorch's own class for them cannot be compiled without
-/// CUDA's headers.
+/// The driver's functions for graphs, by the names of cuda.h: libtorch's own class for them cannot
+/// be compiled without CUDA's headers.
 struct GraphDriver {
   int (*beginCapture)(void *stream, int mode) = nullptr;
   int (*endCapture)(void *stream, void **graph) = nullptr;
@@ -352,7 +360,8 @@ struct GraphDriver {
       void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
       TORCH_CHECK(library, "libcuda.so.1 was not found");
       auto bind = [&](auto &function, const char *name) {
-        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+        function =
+            reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
         TORCH_CHECK(function, "the CUDA driver has no ", name);
       };
       bind(made.beginCapture, "cuStreamBeginCapture_v2");
@@ -365,7 +374,9 @@ struct GraphDriver {
     }();
     return driver;
   }
-  static void check(int code, const char *what) { TORCH_CHECK(!code, what, " gives error ", code, " of CUDA"); }
+  static void check(int code, const char *what) {
+    TORCH_CHECK(!code, what, " gives error ", code, " of CUDA");
+  }
 };
 
 /// Makes a stream libtorch's current one for a while.
@@ -377,8 +388,9 @@ struct CurrentStream {
 };
 } // namespace
 
-/// What the calls need beside their arguments comes from libtorch's caching allocator and goes back to it while they
-/// are captured: replays use it again in the same order, and nothing else runs on this stream.
+/// What the calls need beside their arguments comes from libtorch's caching allocator and goes back
+/// to it while they are captured: replays use it again in the same order, and nothing else runs on
+/// this stream.
 struct TegulaTorchGraph {
   std::vector<Bound> bound; // keeps what it reads
   c10::Stream stream;
@@ -390,8 +402,9 @@ struct TegulaTorchGraph {
 };
 
 namespace {
-TegulaTorchGraph *capture(TegulaTorchProgram *program, const char *function, const TegulaTorchValue *arguments,
-                          int32_t count, int32_t sets, int32_t calls, char **error) {
+TegulaTorchGraph *capture(TegulaTorchProgram *program, const char *function,
+                          const TegulaTorchValue *arguments, int32_t count, int32_t sets,
+                          int32_t calls, char **error) {
   return guarded(error, static_cast<TegulaTorchGraph *>(nullptr), [&] {
     EagerMode eager;
     const GraphDriver &driver = GraphDriver::get();
@@ -436,7 +449,8 @@ int32_t replay(TegulaTorchGraph *graph, double *seconds, char **error) {
     c10::Event begin(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
     c10::Event end(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
     begin.record(graph->stream);
-    GraphDriver::check(GraphDriver::get().launch(graph->executable, graph->stream.native_handle()), "cuGraphLaunch");
+    GraphDriver::check(GraphDriver::get().launch(graph->executable, graph->stream.native_handle()),
+                       "cuGraphLaunch");
     end.record(graph->stream);
     end.synchronize();
     *seconds = begin.elapsedTime(end) * 1e-3;

@@ -22,13 +22,16 @@ using namespace tegula::async;
 // Operations
 //===----------------------------------------------------------------------===//
 
-static constexpr StringLiteral commitCopiesName = "tegula.cp.async.commit", awaitCopiesName = "tegula.cp.async.await",
-                               awaitProductsName = "tegula.wgmma.await", readProductsName = "tegula.wgmma.read";
+static constexpr StringLiteral commitCopiesName = "tegula.cp.async.commit",
+                               awaitCopiesName = "tegula.cp.async.await",
+                               awaitProductsName = "tegula.wgmma.await",
+                               readProductsName = "tegula.wgmma.read";
 
 /// In the order of RingOp.
-static constexpr StringLiteral ringNames[] = {"tegula.ring",         "tegula.ring.counted", "tegula.ring.acquire",
-                                              "tegula.ring.commit",  "tegula.ring.wait",    "tegula.ring.release",
-                                              "tegula.ring.init",    "tegula.ring.expect",  "tegula.ring.leave"};
+static constexpr StringLiteral ringNames[] = {
+    "tegula.ring",        "tegula.ring.counted", "tegula.ring.acquire",
+    "tegula.ring.commit", "tegula.ring.wait",    "tegula.ring.release",
+    "tegula.ring.init",   "tegula.ring.expect",  "tegula.ring.leave"};
 
 /// A call of the operation, whose name ends in what tells functions of different types apart.
 static CallInst *call(IRBuilder<> &b, const Twine &name, Type *result, ArrayRef<Value *> operands) {
@@ -36,7 +39,8 @@ static CallInst *call(IRBuilder<> &b, const Twine &name, Type *result, ArrayRef<
   for (Value *operand : operands)
     types.push_back(operand->getType());
   Module &module = *b.GetInsertBlock()->getModule();
-  FunctionCallee callee = module.getOrInsertFunction(name.str(), FunctionType::get(result, types, false));
+  FunctionCallee callee =
+      module.getOrInsertFunction(name.str(), FunctionType::get(result, types, false));
   CallInst *made = b.CreateCall(callee, operands);
   made->setConvergent();
   return made;
@@ -52,7 +56,9 @@ void async::awaitCopies(IRBuilder<> &b, Value *copies) {
   call(b, awaitCopiesName, b.getVoidTy(), copies);
 }
 
-void async::awaitAllCopies(IRBuilder<> &b) { b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {}); }
+void async::awaitAllCopies(IRBuilder<> &b) {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+}
 
 void async::commitProducts(IRBuilder<> &b) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
@@ -65,7 +71,8 @@ void async::awaitProducts(IRBuilder<> &b, Value *sum) {
 SmallVector<Value *> async::readProducts(IRBuilder<> &b, ArrayRef<Value *> values) {
   Type *type = values.front()->getType();
   auto *results = StructType::get(b.getContext(), SmallVector<Type *>(values.size(), type));
-  CallInst *read = call(b, readProductsName + "." + nameOf(type) + "." + Twine(values.size()), results, values);
+  CallInst *read =
+      call(b, readProductsName + "." + nameOf(type) + "." + Twine(values.size()), results, values);
   SmallVector<Value *> ready;
   for (unsigned n = 0; n < values.size(); ++n)
     ready.push_back(b.CreateExtractValue(read, n));
@@ -74,14 +81,17 @@ SmallVector<Value *> async::readProducts(IRBuilder<> &b, ArrayRef<Value *> value
 
 static Value *callOfRing(IRBuilder<> &b, RingOp op, ArrayRef<Value *> operands) {
   bool isRing = op == RingOp::Make || op == RingOp::MakeCounted;
-  Type *result = isRing ? b.getInt32Ty() : op == RingOp::Expect ? PointerType::get(b.getContext(), 3) : b.getVoidTy();
+  Type *result = isRing                 ? b.getInt32Ty()
+                 : op == RingOp::Expect ? PointerType::get(b.getContext(), 3)
+                                        : b.getVoidTy();
   return call(b, ringNames[unsigned(op)], result, operands);
 }
 
 Value *async::makeRing(IRBuilder<> &b, const RingShape &shape) {
   return callOfRing(b, RingOp::Make,
                     {b.getInt32(shape.first), b.getInt32(shape.stages), b.getInt32(shape.groups),
-                     b.getInt32(shape.fillers), b.getInt32(shape.users), b.getInt1(shape.fillersPublish)});
+                     b.getInt32(shape.fillers), b.getInt32(shape.users),
+                     b.getInt1(shape.fillersPublish)});
 }
 
 Value *async::makeCountedRing(IRBuilder<> &b, const RingShape &shape, Value *barriers) {
@@ -90,27 +100,37 @@ Value *async::makeCountedRing(IRBuilder<> &b, const RingShape &shape, Value *bar
                      b.getInt32(shape.users), barriers});
 }
 
-void async::acquire(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Acquire, {ring, number}); }
-void async::commit(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Commit, {ring, number}); }
+void async::acquire(IRBuilder<> &b, Value *ring, Value *number) {
+  callOfRing(b, RingOp::Acquire, {ring, number});
+}
+void async::commit(IRBuilder<> &b, Value *ring, Value *number) {
+  callOfRing(b, RingOp::Commit, {ring, number});
+}
 void async::wait(IRBuilder<> &b, Value *ring, Value *number, Value *group) {
   callOfRing(b, RingOp::Wait, {ring, number, group});
 }
-void async::release(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Release, {ring, number}); }
+void async::release(IRBuilder<> &b, Value *ring, Value *number) {
+  callOfRing(b, RingOp::Release, {ring, number});
+}
 void async::initRing(IRBuilder<> &b, Value *ring) { callOfRing(b, RingOp::Init, {ring}); }
 Value *async::expectBytes(IRBuilder<> &b, Value *ring, Value *number, unsigned bytes) {
   return callOfRing(b, RingOp::Expect, {ring, number, b.getInt32(bytes)});
 }
 
-void async::leave(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Leave, {ring, number}); }
+void async::leave(IRBuilder<> &b, Value *ring, Value *number) {
+  callOfRing(b, RingOp::Leave, {ring, number});
+}
 
 void async::initCounts(IRBuilder<> &b, ArrayRef<Value *> barriers) {
   for (Value *barrier : barriers)
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared, {barrier, b.getInt32(1)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
+                      {barrier, b.getInt32(1)});
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
 }
 
 void async::expect(IRBuilder<> &b, Value *barrier, Value *bytes) {
-  b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, bytes});
+  b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
+                    {barrier, bytes});
 }
 
 void async::storeToCluster(IRBuilder<> &b, Value *to, ArrayRef<Value *> floats, Value *barrier) {
@@ -119,17 +139,22 @@ void async::storeToCluster(IRBuilder<> &b, Value *to, ArrayRef<Value *> floats, 
   SmallVector<Value *> operands{to};
   append_range(operands, floats);
   operands.push_back(barrier);
-  SmallVector<Type *> types = map_to_vector(operands, [](Value *operand) { return operand->getType(); });
-  StringRef text = isOne ? "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];"
-                         : "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$0], {$1, $2, $3, $4}, [$5];";
+  SmallVector<Type *> types =
+      map_to_vector(operands, [](Value *operand) { return operand->getType(); });
+  StringRef text =
+      isOne ? "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];"
+            : "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$0], {$1, $2, "
+              "$3, $4}, [$5];";
   StringRef constraints = isOne ? "l,f,l,~{memory}" : "l,f,f,f,f,l,~{memory}";
-  b.CreateCall(InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), text, constraints, /*hasSideEffects=*/true),
+  b.CreateCall(InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), text, constraints,
+                              /*hasSideEffects=*/true),
                operands);
 }
 
 void async::awaitPhase(IRBuilder<> &b, Value *barrier, Value *parity, bool ofCluster) {
   BasicBlock *before = b.GetInsertBlock();
-  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", before->getParent(), before->getNextNode());
+  BasicBlock *complete =
+      BasicBlock::Create(b.getContext(), "complete", before->getParent(), before->getNextNode());
   BasicBlock *look = BasicBlock::Create(b.getContext(), "look", before->getParent(), complete);
   b.CreateBr(look);
   b.SetInsertPoint(look);
@@ -155,7 +180,8 @@ void async::awaitCluster(IRBuilder<> &b) {
 
 void async::publish(IRBuilder<> &b) {
   auto *type = FunctionType::get(b.getVoidTy(), false);
-  b.CreateCall(InlineAsm::get(type, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true));
+  b.CreateCall(
+      InlineAsm::get(type, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true));
 }
 
 //===----------------------------------------------------------------------===//
@@ -183,8 +209,9 @@ bool async::isProduct(const Instruction &instruction) {
 }
 
 bool async::isCommit(const Instruction &instruction, Kind kind) {
-  return kind == Kind::Copies ? calls(instruction, commitCopiesName)
-                              : isIntrinsic(instruction, Intrinsic::nvvm_wgmma_commit_group_sync_aligned);
+  return kind == Kind::Copies
+             ? calls(instruction, commitCopiesName)
+             : isIntrinsic(instruction, Intrinsic::nvvm_wgmma_commit_group_sync_aligned);
 }
 
 bool async::isRead(const Instruction &instruction) { return calls(instruction, readProductsName); }
@@ -215,7 +242,8 @@ std::optional<RingOp> async::ringOp(const Instruction &instruction) {
   if (!callee || !callee->getName().starts_with(ringNames[0]))
     return std::nullopt;
   auto found = find(ringNames, callee->getName());
-  return found == std::end(ringNames) ? std::nullopt : std::optional(RingOp(found - std::begin(ringNames)));
+  return found == std::end(ringNames) ? std::nullopt
+                                      : std::optional(RingOp(found - std::begin(ringNames)));
 }
 
 static unsigned constantOf(const Value *value) { return cast<ConstantInt>(value)->getZExtValue(); }
@@ -242,7 +270,8 @@ Commits::Commits(const Function &function, Kind kind) : kind(kind) {
       ofBlock[instruction.getParent()].push_back(&instruction);
 }
 
-unsigned Commits::between(const BasicBlock *block, const Instruction *after, const Instruction *before) const {
+unsigned Commits::between(const BasicBlock *block, const Instruction *after,
+                          const Instruction *before) const {
   auto found = ofBlock.find(block);
   if (found == ofBlock.end())
     return 0;
@@ -251,8 +280,8 @@ unsigned Commits::between(const BasicBlock *block, const Instruction *after, con
   });
 }
 
-/// Goes backwards along all paths, the one with the fewest commits first; through a loop's or a branch's values to what
-/// came to them along each path.
+/// Goes backwards along all paths, the one with the fewest commits first; through a loop's or a
+/// branch's values to what came to them along each path.
 std::optional<unsigned> Commits::minCommitsSince(Value *value, Instruction *wait) const {
   struct Place {
     unsigned commits; ///< from here to the wait
@@ -277,7 +306,8 @@ std::optional<unsigned> Commits::minCommitsSince(Value *value, Instruction *wait
     unsigned commits = place.commits + between(place.block, nullptr, place.before);
     for (BasicBlock *from : predecessors(place.block)) {
       bool isMade = phi && phi->getParent() == place.block;
-      heap.push_back({commits, isMade ? phi->getIncomingValueForBlock(from) : place.value, from, nullptr});
+      heap.push_back(
+          {commits, isMade ? phi->getIncomingValueForBlock(from) : place.value, from, nullptr});
       std::push_heap(heap.begin(), heap.end(), isLater);
     }
   }

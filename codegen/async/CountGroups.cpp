@@ -6,20 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A wait of the hardware (cp.async.wait_group, wgmma.wait_group; PTX ISA) is until at most N of the groups that a thread has
-// committed are under way, which finish in their order. Here a wait says what it is for, and N is the fewest commits that come
-// after that on any path:
+// A wait of the hardware (cp.async.wait_group, wgmma.wait_group; PTX ISA) is until at most N of the
+// groups that a thread has committed are under way, which finish in their order. Here a wait says
+// what it is for, and N is the fewest commits that come after that on any path:
 //
-//   %a = call i32 @tegula.cp.async.commit()                  call void @llvm.nvvm.cp.async.commit.group()
-//   %b = call i32 @tegula.cp.async.commit()       becomes    call void @llvm.nvvm.cp.async.commit.group()
-//   call void @tegula.cp.async.await(i32 %a)                 call void @llvm.nvvm.cp.async.wait.group(i32 1)
+//   %a = call i32 @tegula.cp.async.commit()                  call void
+//   @llvm.nvvm.cp.async.commit.group() %b = call i32 @tegula.cp.async.commit()       becomes call
+//   void @llvm.nvvm.cp.async.commit.group() call void @tegula.cp.async.await(i32 %a) call void
+//   @llvm.nvvm.cp.async.wait.group(i32 1)
 //
-// In a loop that waits for what it started three iterations before these are the two commits in between, whether they are an
-// iteration's or those before the loop. A wait for what nothing is under way of goes.
+// In a loop that waits for what it started three iterations before these are the two commits in
+// between, whether they are an iteration's or those before the loop. A wait for what nothing is
+// under way of goes.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/nvgpu/Wgmma.h"
 #include "codegen/async/Operations.h"
+#include "codegen/nvgpu/Wgmma.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/InstIterator.h"
@@ -37,7 +39,8 @@ static void replaceWait(CallInst &wait, Kind kind, unsigned groups) {
   else if (isRead(wait))
     wait.replaceAllUsesWith(waitTyingAccumulators(b, SmallVector<Value *>(wait.args()), groups));
   else
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_wait_group_sync_aligned, {b.getInt64(groups)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_wait_group_sync_aligned,
+                      {b.getInt64(groups)});
 }
 
 /// Of a wait for nothing, what was read is what was there.
@@ -59,7 +62,8 @@ static bool countGroups(Function &function, Kind kind) {
   }
   Commits known(function, kind);
   // All are counted before any is replaced: what one reads another may wait for.
-  SmallVector<std::optional<unsigned>> since = map_to_vector(waits, [&](CallInst *wait) { return known.minCommitsSinceWaitedFor(*wait); });
+  SmallVector<std::optional<unsigned>> since =
+      map_to_vector(waits, [&](CallInst *wait) { return known.minCommitsSinceWaitedFor(*wait); });
   for (auto [wait, commitsSince] : zip_equal(waits, since)) {
     unsigned own = kind == Kind::Products; // a product's own commit comes after it
     if (commitsSince)

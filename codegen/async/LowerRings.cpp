@@ -6,17 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A ring's stage n has two barriers, at which one side arrives and the other waits (bar.arrive, bar.sync; PTX ISA, "Parallel
-// Synchronization and Communication Instructions"). Of a ring of four stages, two groups of 128 users and 32 fillers, from
-// barrier 4 on:
+// A ring's stage n has two barriers, at which one side arrives and the other waits (bar.arrive,
+// bar.sync; PTX ISA, "Parallel Synchronization and Communication Instructions"). Of a ring of four
+// stages, two groups of 128 users and 32 fillers, from barrier 4 on:
 //
 //   acquire n    if (n >= 4) bar.sync 12 + n % 4, 288
 //   commit n     bar.arrive 4 + n % 4, 160; bar.arrive 8 + n % 4, 160
 //   wait n, g    bar.sync 4 + 4 g + n % 4, 160
 //   release n    bar.arrive 12 + n % 4, 288
 //
-// Where copies in bulk fill stages a barrier in shared memory counts their bytes (mbarrier): users look at it until its phase
-// n / 4 is over, so that warps go on one by one. Of a stage that is left to its users no bytes are expected.
+// Where copies in bulk fill stages a barrier in shared memory counts their bytes (mbarrier): users
+// look at it until its phase n / 4 is over, so that warps go on one by one. Of a stage that is left
+// to its users no bytes are expected.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/async/Operations.h"
@@ -42,7 +43,8 @@ public:
       break;
     case RingOp::Commit:
       for (unsigned group = 0; group < ring.shape.groups; ++group)
-        arriveAt(b.CreateAdd(stage(), i32(ring.shape.first + group * ring.shape.stages)), groupThreads());
+        arriveAt(b.CreateAdd(stage(), i32(ring.shape.first + group * ring.shape.stages)),
+                 groupThreads());
       break;
     case RingOp::Wait:
       ring.isCounted ? look() : waitForGroup();
@@ -76,13 +78,16 @@ public:
 private:
   Value *i32(unsigned value) { return b.getInt32(value); }
   unsigned allThreads() const { return ring.shape.fillers + ring.shape.users; }
-  unsigned groupThreads() const { return ring.shape.fillers + ring.shape.users / ring.shape.groups; }
+  unsigned groupThreads() const {
+    return ring.shape.fillers + ring.shape.users / ring.shape.groups;
+  }
   Value *number() const { return op.getArgOperand(1); }
 
   /// In the ring, of the operation's number.
   Value *stage() {
     unsigned stages = ring.shape.stages;
-    return isPowerOf2_32(stages) ? b.CreateAnd(number(), i32(stages - 1)) : b.CreateURem(number(), i32(stages));
+    return isPowerOf2_32(stages) ? b.CreateAnd(number(), i32(stages - 1))
+                                 : b.CreateURem(number(), i32(stages));
   }
   Value *emptyBarrier() { return b.CreateAdd(stage(), i32(ring.firstEmpty())); }
   Value *barrierAt(Value *stage) {
@@ -90,27 +95,32 @@ private:
   }
 
   void arriveAt(Value *barrier, unsigned threads) {
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count, {barrier, i32(threads)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count,
+                      {barrier, i32(threads)});
   }
   void waitAt(Value *barrier, unsigned threads) {
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count, {barrier, i32(threads)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                      {barrier, i32(threads)});
   }
 
   /// The ring's first stages are empty.
   void acquire() {
     Value *barrier = emptyBarrier();
-    b.SetInsertPoint(SplitBlockAndInsertIfThen(b.CreateICmpSGE(number(), i32(ring.shape.stages)), op.getIterator(),
+    b.SetInsertPoint(SplitBlockAndInsertIfThen(b.CreateICmpSGE(number(), i32(ring.shape.stages)),
+                                               op.getIterator(),
                                                /*Unreachable=*/false));
     waitAt(barrier, allThreads());
   }
 
   void waitForGroup() {
-    Value *first = b.CreateAdd(b.CreateMul(op.getArgOperand(2), i32(ring.shape.stages)), i32(ring.shape.first));
+    Value *first = b.CreateAdd(b.CreateMul(op.getArgOperand(2), i32(ring.shape.stages)),
+                               i32(ring.shape.first));
     waitAt(b.CreateAdd(stage(), first), groupThreads());
   }
 
   void look() {
-    Value *parity = b.CreateAnd(b.CreateUDiv(number(), i32(ring.shape.stages)), i32(1)), *barrier = barrierAt(stage());
+    Value *parity = b.CreateAnd(b.CreateUDiv(number(), i32(ring.shape.stages)), i32(1)),
+          *barrier = barrierAt(stage());
     BasicBlock *before = op.getParent(), *after = before->splitBasicBlock(op.getIterator(), "full");
     before->getTerminator()->eraseFromParent();
     b.SetInsertPoint(before);

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For the passes of this folder: what an instruction is, and how long what a value stands for has been under way.
+// For the passes of this folder: what an instruction is, and how long what a value stands for has
+// been under way.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_ASYNC_OPERATIONS_H
@@ -28,8 +29,8 @@ bool isRead(const llvm::Instruction &instruction);
 bool isAwait(const llvm::Instruction &instruction, Kind kind);
 /// Either of the two.
 bool isWait(const llvm::Instruction &instruction, Kind kind);
-/// The instruction whose result the value is, where that is under way: a commit of copies, a product. Null: nothing is, or
-/// it came to a loop or branch.
+/// The instruction whose result the value is, where that is under way: a commit of copies, a
+/// product. Null: nothing is, or it came to a loop or branch.
 llvm::Instruction *startOf(Value *value, Kind kind);
 
 enum class RingOp { Make, MakeCounted, Acquire, Commit, Wait, Release, Init, Expect, Leave };

@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Products and copies in bulk reach shared memory by a proxy of their own, and registers besides other instructions. What was
-// done in the ordinary way comes before them by a fence (PTX ISA, "Proxies" and "wgmma.fence"):
+// Products and copies in bulk reach shared memory by a proxy of their own, and registers besides
+// other instructions. What was done in the ordinary way comes before them by a fence (PTX ISA,
+// "Proxies" and "wgmma.fence"):
 //
-//   proxy     a ring whose stages threads store to, or copy to themselves, and from which products read: before a commit where
-//             the ring's fillers publish, else after a wait. A stage that copies in bulk fill needs none; who fills one that is
-//             left to users publishes it. Barriers of counted rings, which copies tell: after they are made.
-//   registers before products that follow each other in a block: sums go from one to the next in registers that nothing
+//   proxy     a ring whose stages threads store to, or copy to themselves, and from which products
+//   read: before a commit where
+//             the ring's fillers publish, else after a wait. A stage that copies in bulk fill needs
+//             none; who fills one that is left to users publishes it. Barriers of counted rings,
+//             which copies tell: after they are made.
+//   registers before products that follow each other in a block: sums go from one to the next in
+//   registers that nothing
 //             else touches, all others may be new.
 //
 // Where shared memory changes its use outside of rings, code generation says `publish`.

@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Results of a product are registers that change until it was waited for. They may be added to by a further product, go
-// around a loop, and be waited for; any other use is one of a number that nobody knows. ptxas says nothing of it, and a
-// run mostly shows nothing either.
+// Results of a product are registers that change until it was waited for. They may be added to by a
+// further product, go around a loop, and be waited for; any other use is one of a number that
+// nobody knows. ptxas says nothing of it, and a run mostly shows nothing either.
 //
-// A wait is for what was committed: a product since which nothing was committed on some path is in a group that is not yet
-// one. What copies are known by is a name alone.
+// A wait is for what was committed: a product since which nothing was committed on some path is in
+// a group that is not yet one. What copies are known by is a name alone.
 //
-// A ring's stages are filled by some threads and used by others: after a commit no way leads to a wait for the same ring, nor
-// back, as each would wait for the other. Barriers are one ring's, or those of rings of the same shape, of which one is empty when
-// the next is used; there are sixteen.
+// A ring's stages are filled by some threads and used by others: after a commit no way leads to a
+// wait for the same ring, nor back, as each would wait for the other. Barriers are one ring's, or
+// those of rings of the same shape, of which one is empty when the next is used; there are sixteen.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/async/Operations.h"
@@ -88,7 +88,8 @@ private:
       if (ring.endOfBarriers() > numBarriers)
         fail(ring.make, "needs barriers that there are not");
       for (const Ring &other : ArrayRef(rings).take_front(number))
-        if (ring.shape.first < other.endOfBarriers() && other.shape.first < ring.endOfBarriers() && !isSameShape(ring, other))
+        if (ring.shape.first < other.endOfBarriers() && other.shape.first < ring.endOfBarriers() &&
+            !isSameShape(ring, other))
           fail(ring.make, "has barriers of another ring");
       checkSides(ring);
     }
@@ -96,7 +97,9 @@ private:
 
   /// But for the place of barriers.
   static bool isMadeOfConstants(const CallInst &make) {
-    return all_of(make.args(), [](const Use &use) { return isa<ConstantInt>(use) || use->getType()->isPointerTy(); });
+    return all_of(make.args(), [](const Use &use) {
+      return isa<ConstantInt>(use) || use->getType()->isPointerTy();
+    });
   }
   static bool isOfRing(const CallInst &op) {
     auto *make = dyn_cast<CallInst>(op.getArgOperand(0));
@@ -106,8 +109,9 @@ private:
 
   static bool isSameShape(const Ring &ring, const Ring &other) {
     const RingShape &one = ring.shape, &two = other.shape;
-    return ring.isCounted == other.isCounted && one.first == two.first && one.stages == two.stages &&
-           one.groups == two.groups && one.fillers == two.fillers && one.users == two.users;
+    return ring.isCounted == other.isCounted && one.first == two.first &&
+           one.stages == two.stages && one.groups == two.groups && one.fillers == two.fillers &&
+           one.users == two.users;
   }
 
   void checkSides(const Ring &ring) {
@@ -121,7 +125,8 @@ private:
       bool isOfCounts = kind == RingOp::Init || kind == RingOp::Expect || kind == RingOp::Leave;
       if (isOfCounts && !ring.isCounted)
         fail(*op, "needs barriers that count bytes");
-      if (kind == RingOp::Acquire || kind == RingOp::Commit || kind == RingOp::Expect || kind == RingOp::Leave)
+      if (kind == RingOp::Acquire || kind == RingOp::Commit || kind == RingOp::Expect ||
+          kind == RingOp::Leave)
         fills.push_back(op);
       else if (kind == RingOp::Wait || kind == RingOp::Release)
         uses.push_back(op);

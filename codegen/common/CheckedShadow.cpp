@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In checked mode every element of what a kernel writes has a stamp: 0 as long as nothing has defined
-// it, else the time of its last write and its kind (ir/tgl/WriteAttributes.h): sums meet sums and maxima maxima,
-// `any` meets what stored the same bits. Time is a clock that every
-// point of a `parallel` advances, so that the points between the beginning of a running `parallel` and
+// In checked mode every element of what a kernel writes has a stamp: 0 as long as nothing has
+// defined it, else the time of its last write and its kind (ir/tgl/WriteAttributes.h): sums meet
+// sums and maxima maxima, `any` meets what stored the same bits. Time is a clock that every point
+// of a `parallel` advances, so that the points between the beginning of a running `parallel` and
 // its present point are the other points of it: what they wrote, this point may not read or write.
-// The rules are those of the interpreter (ir/interpreter); checked code runs on one thread, in order.
+// The rules are those of the interpreter (ir/interpreter); checked code runs on one thread, in
+// order.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Emitter.h"
@@ -92,7 +93,8 @@ Value *Emitter::checkReadAt(mlir::Operation *op, mlir::Value tensor, Value *offs
   return b.CreateNot(isUndefined);
 }
 
-/// The part of `mask` for which the element may be written; leaves the write's stamp. `raw`: what `any` stores.
+/// The part of `mask` for which the element may be written; leaves the write's stamp. `raw`: what
+/// `any` stores.
 Value *Emitter::checkWrite(mlir::Operation *op, mlir::Value tensor, ArrayRef<ValueExpr> subscripts,
                            Value *mask, Value *raw) {
   const Buffer &buffer = buffers.find(tensor)->second;
@@ -125,7 +127,8 @@ Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *off
   Value *meets = b.CreateAnd(isDefined, isByAnotherPoint(when));
   bool needsElement = combine && combine != tgl::ReduceKind::Any;
   if (needsElement)
-    reportElement(b.CreateNot(isDefined), op, tensor, offset, "is added to before anything has defined it");
+    reportElement(b.CreateNot(isDefined), op, tensor, offset,
+                  "is added to before anything has defined it");
   Value *now = b.CreateLoad(b.getInt64Ty(), clock);
   Value *kind = i64(tgl::writeKind(combine));
   Value *isOther = b.CreateICmpNE(b.CreateAnd(stamp, (1 << tgl::stampKindBits) - 1), kind);
@@ -135,7 +138,8 @@ Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *off
       isOther = b.CreateOr(isOther, differs);
     meets = b.CreateAnd(meets, isOther);
     // Who meets a point that has written in two ways meets the other way too.
-    kind = b.CreateSelect(b.CreateAnd(isOther, b.CreateICmpEQ(when, now)), i64(tgl::plainWrite), kind);
+    kind =
+        b.CreateSelect(b.CreateAnd(isOther, b.CreateICmpEQ(when, now)), i64(tgl::plainWrite), kind);
   }
   if (auto names = op->getAttrOfType<mlir::StringAttr>(tgl::distinctAttrName))
     what = "is written twice, and '" + names.str() + "' is said to be distinct";

@@ -6,30 +6,33 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Instructions carry the line of the program as debug locations, which passes keep and merge as they do
-// those of any language. The compile unit emits nothing into PTX or objects, or the lines alone (`.loc`).
+// Instructions carry the line of the program as debug locations, which passes keep and merge as
+// they do those of any language. The compile unit emits nothing into PTX or objects, or the lines
+// alone (`.loc`).
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/DebugLocations.h"
 
+#include "mlir/IR/Location.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/Module.h"
-#include "mlir/IR/Location.h"
 
 using namespace llvm;
 using namespace tegula;
 
-DebugLocations::DebugLocations(Function &function, bool writesLines) : builder(*function.getParent()) {
+DebugLocations::DebugLocations(Function &function, bool writesLines)
+    : builder(*function.getParent()) {
   Module &module = *function.getParent();
   // Without its version LLVM drops what it does not know how to read.
   module.setModuleFlag(Module::Warning, "Debug Info Version", DEBUG_METADATA_VERSION);
   DIFile *file = fileNamed(module.getName());
   builder.createCompileUnit(dwarf::DW_LANG_C, file, "tegula", /*isOptimized=*/true, "", 0, "",
-                            writesLines ? DICompileUnit::DebugDirectivesOnly : DICompileUnit::NoDebug);
-  scope = builder.createFunction(
-      file, function.getName(), function.getName(), file, 1,
-      builder.createSubroutineType(builder.getOrCreateTypeArray({})), 1, DINode::FlagZero,
-      DISubprogram::SPFlagDefinition | DISubprogram::SPFlagOptimized);
+                            writesLines ? DICompileUnit::DebugDirectivesOnly
+                                        : DICompileUnit::NoDebug);
+  scope = builder.createFunction(file, function.getName(), function.getName(), file, 1,
+                                 builder.createSubroutineType(builder.getOrCreateTypeArray({})), 1,
+                                 DINode::FlagZero,
+                                 DISubprogram::SPFlagDefinition | DISubprogram::SPFlagOptimized);
   function.setSubprogram(scope);
   builder.finalize();
 }

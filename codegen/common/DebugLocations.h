@@ -8,10 +8,10 @@
 #ifndef TEGULA_CODEGEN_COMMON_DEBUGLOCATIONS_H
 #define TEGULA_CODEGEN_COMMON_DEBUGLOCATIONS_H
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/DIBuilder.h"
 #include "llvm/IR/DebugLoc.h"
-#include "mlir/IR/BuiltinAttributes.h"
 
 namespace mlir {
 class Location;

@@ -19,9 +19,7 @@ using tgl::ValueExpr;
 // Addresses
 //===----------------------------------------------------------------------===//
 
-static bool isPacked(mlir::Type element) {
-  return element.isInteger(4);
-}
+static bool isPacked(mlir::Type element) { return element.isInteger(4); }
 
 static unsigned storageBytes(mlir::Type element) {
   return std::max(1u, element.getIntOrFloatBitWidth() / 8);
@@ -80,8 +78,8 @@ static std::pair<ValueExpr, ValueExpr> packedOffset(tgl::TglTensorType type,
   for (auto [subscript, dim] : zip_equal(subscripts.drop_back(), type.getDims().drop_back()))
     row = row * ValueExpr(dim.getExpr()) + subscript;
   ValueExpr two(int64_t(2));
-  ValueExpr rowBytes = ValueExpr::floorDiv(
-      ValueExpr(type.getDims().back().getExpr()) + ValueExpr(int64_t(1)), two);
+  ValueExpr rowBytes =
+      ValueExpr::floorDiv(ValueExpr(type.getDims().back().getExpr()) + ValueExpr(int64_t(1)), two);
   return {row * rowBytes + ValueExpr::floorDiv(subscripts.back(), two),
           ValueExpr::mod(subscripts.back(), two)};
 }
@@ -129,7 +127,9 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
       return value != lanes->axis && isVector(valueOf(value));
     });
   if (step == 0 && !(mask && isVector(mask))) {
-    auto load = [&] { return tag(b.CreateAlignedLoad(raw, address(emitIndexAtLaneZero(offset)), alignment)); };
+    auto load = [&] {
+      return tag(b.CreateAlignedLoad(raw, address(emitIndexAtLaneZero(offset)), alignment));
+    };
     return mask ? emitIfElse(mask, load, Constant::getNullValue(raw)) : load();
   }
   auto *vector = VectorType::get(raw, lanes->width, false);
@@ -143,7 +143,8 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
     Value *indices = splat(emitIndex(offset)), *result = PoisonValue::get(vector);
     for (unsigned lane = 0; lane < lanes->width; ++lane) {
       auto load = [&] {
-        return tag(b.CreateAlignedLoad(raw, address(b.CreateExtractElement(indices, lane)), alignment));
+        return tag(
+            b.CreateAlignedLoad(raw, address(b.CreateExtractElement(indices, lane)), alignment));
       };
       Value *one = exists ? emitIfElse(b.CreateExtractElement(exists, lane), load,
                                        Constant::getNullValue(raw))
@@ -164,7 +165,8 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
                                   exists ? exists : nullptr, none));
 }
 
-/// Elements `step` apart, lane 0's at `first`: all of their stretch is loaded and the others are dropped.
+/// Elements `step` apart, lane 0's at `first`: all of their stretch is loaded and the others are
+/// dropped.
 Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
                           function_ref<Value *(Value *)> tag) {
   unsigned width = lanes->width, apart = std::abs(step), stretch = apart * (width - 1) + 1;
@@ -178,7 +180,8 @@ Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
   SmallVector<Value *> parts;
   SmallVector<unsigned> starts;
   for (unsigned part = 0; part < apart; ++part) {
-    // Where all exist the last vector ends with the last element, so that nothing behind it is read.
+    // Where all exist the last vector ends with the last element, so that nothing behind it is
+    // read.
     unsigned start = exists ? part * width : std::min(part * width, stretch - width);
     Value *address = b.CreateInBoundsGEP(raw, low, i64(start));
     if (exists) {
@@ -209,11 +212,11 @@ Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
     SmallVector<int> picks;
     for (unsigned lane = 0; lane < width; ++lane) {
       unsigned from = partOf(lane);
-      picks.push_back(from / 2 * 2 == part
-                          ? int((from - part) * width + place(lane) - starts[from])
-                          : PoisonMaskElem);
+      picks.push_back(from / 2 * 2 == part ? int((from - part) * width + place(lane) - starts[from])
+                                           : PoisonMaskElem);
     }
-    pairs.push_back(b.CreateShuffleVector(parts[part], parts[std::min(part + 1, apart - 1)], picks));
+    pairs.push_back(
+        b.CreateShuffleVector(parts[part], parts[std::min(part + 1, apart - 1)], picks));
   }
   if (pairs.size() == 1)
     return pairs[0];
@@ -224,12 +227,14 @@ Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
   return b.CreateShuffleVector(pairs[0], pairs[1], pattern);
 }
 
-void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
+void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw,
+                       Value *mask) {
   verifyProved(buffer.type, subscripts, mask);
   storeElements(buffer, subscripts, raw, mask);
 }
 
-void Emitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
+void Emitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw,
+                            Value *mask) {
   mlir::Type element = buffer.type.getElementType();
   auto tag = [&](Instruction *instruction) { describeAccess(instruction, buffer); };
   Align alignment(storageBytes(element));
@@ -248,14 +253,18 @@ void Emitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subscripts
       return value != lanes->axis && isVector(valueOf(value));
     });
   if (stride == Stride::Uniform && isVector(raw)) { // of lanes that meet at most one is not masked
-    forEachLane(emitAnd(mask, lanes->mask), {emitIndex(offset), raw}, [&](ArrayRef<Value *> scalars) {
-      tag(b.CreateAlignedStore(scalars[1], address(scalars[0]), alignment));
-    });
+    forEachLane(emitAnd(mask, lanes->mask), {emitIndex(offset), raw},
+                [&](ArrayRef<Value *> scalars) {
+                  tag(b.CreateAlignedStore(scalars[1], address(scalars[0]), alignment));
+                });
     return;
   }
   if (stride == Stride::Uniform) {
-    // Every lane writes the same element the same value: the first that exists does (lane 0 always does).
-    auto store = [&] { tag(b.CreateAlignedStore(raw, address(emitIndexAtLaneZero(offset)), alignment)); };
+    // Every lane writes the same element the same value: the first that exists does (lane 0 always
+    // does).
+    auto store = [&] {
+      tag(b.CreateAlignedStore(raw, address(emitIndexAtLaneZero(offset)), alignment));
+    };
     if (mask)
       emitIf(isVector(mask) ? b.CreateOrReduce(emitAnd(mask, lanes->mask)) : mask, store);
     else
@@ -269,8 +278,9 @@ void Emitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subscripts
   Align together = lanes->isAligned ? Align(alignment.value() * lanes->width) : alignment;
   if (options.wholeVectors && (exists || stride != Stride::Unit)) {
     if (stride == Stride::Unit && lanes->isWhole && !mask) {
-      emitIf(lanes->isWhole,
-             [&] { tag(b.CreateAlignedStore(vector, address(emitIndexAtLaneZero(offset)), together)); });
+      emitIf(lanes->isWhole, [&] {
+        tag(b.CreateAlignedStore(vector, address(emitIndexAtLaneZero(offset)), together));
+      });
       exists = b.CreateAnd(exists, b.CreateVectorSplat(lanes->width, b.CreateNot(lanes->isWhole)));
     }
     Value *indices = splat(emitIndex(offset));
@@ -298,19 +308,23 @@ void Emitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subscripts
 }
 
 /// Two points may share a byte: each changes its own half by two atomic operations, which commute.
-void Emitter::storeNibbles(const Buffer &buffer, Value *byte, Value *nibble, Value *raw, Value *mask) {
+void Emitter::storeNibbles(const Buffer &buffer, Value *byte, Value *nibble, Value *raw,
+                           Value *mask) {
   forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {byte, nibble, raw},
               [&](ArrayRef<Value *> scalars) {
                 Value *pointer = b.CreateInBoundsGEP(b.getInt8Ty(), buffer.pointer, scalars[0]);
                 Value *shift = b.CreateTrunc(b.CreateShl(scalars[1], 2), b.getInt8Ty());
                 Value *keep = b.CreateNot(b.CreateShl(b.getInt8(15), shift));
                 Value *bits = b.CreateShl(b.CreateAnd(scalars[2], b.getInt8(15)), shift);
-                for (auto [op, value] : {std::pair(AtomicRMWInst::And, keep), std::pair(AtomicRMWInst::Or, bits)})
-                  setAtomic(b.CreateAtomicRMW(op, pointer, value, MaybeAlign(1), AtomicOrdering::Monotonic));
+                for (auto [op, value] :
+                     {std::pair(AtomicRMWInst::And, keep), std::pair(AtomicRMWInst::Or, bits)})
+                  setAtomic(b.CreateAtomicRMW(op, pointer, value, MaybeAlign(1),
+                                              AtomicOrdering::Monotonic));
               });
 }
 
-/// Runs `body` once for each lane that `mask` keeps, on the lane's scalars; once where nothing varies.
+/// Runs `body` once for each lane that `mask` keeps, on the lane's scalars; once where nothing
+/// varies.
 void Emitter::forEachLane(Value *mask, ArrayRef<Value *> operands,
                           function_ref<void(ArrayRef<Value *>)> body) {
   bool varies = (mask && isVector(mask)) || any_of(operands, [&](Value *v) { return isVector(v); });
@@ -386,7 +400,8 @@ void Emitter::emitRead(tgl::ReadOp op) {
     // Where the guard is false the value is 0; where the element is missing, the fill.
     otherwise = valueOf(op.getFill());
     if (guard) {
-      Value *operands[] = {guard, otherwise, Constant::getNullValue(otherwise->getType()->getScalarType())};
+      Value *operands[] = {guard, otherwise,
+                           Constant::getNullValue(otherwise->getType()->getScalarType())};
       align(operands);
       otherwise = b.CreateSelect(operands[0], operands[1], operands[2]);
     }
@@ -403,7 +418,8 @@ Value *Emitter::reportMask(mlir::Operation *op, Value *guard) {
   if (!lengths)
     return guard;
   for (mlir::Attribute length : lengths) {
-    Value *points = emitIndex(ValueExpr(cast<tgl::IndexExprAttr>(length).getExpr(), cast<tgl::IndexedOp>(op).getIndices()));
+    Value *points = emitIndex(ValueExpr(cast<tgl::IndexExprAttr>(length).getExpr(),
+                                        cast<tgl::IndexedOp>(op).getIndices()));
     guard = emitAnd(guard, b.CreateICmpSGT(points, Constant::getNullValue(points->getType())));
   }
   return guard;
@@ -421,7 +437,8 @@ void Emitter::emitWrite(tgl::WriteOp op) {
   if (op.getChecked() || options.checked) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
     StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write");
-    report(emitAnd(reportMask(op, guard), b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
+    report(emitAnd(reportMask(op, guard), b.CreateNot(inside)), {text.str(), op.getLoc()},
+           subscripts, buffer.type);
     mask = emitAnd(mask, inside);
   }
   Value *value = valueOf(op.getValue());
@@ -439,16 +456,18 @@ void Emitter::emitWrite(tgl::WriteOp op) {
 }
 
 void Emitter::setAtomic(Instruction *access) {
-  SyncScope::ID scope =
-      options.atomicScope.empty() ? SyncScope::System : b.getContext().getOrInsertSyncScopeID(options.atomicScope);
+  SyncScope::ID scope = options.atomicScope.empty()
+                            ? SyncScope::System
+                            : b.getContext().getOrInsertSyncScopeID(options.atomicScope);
   if (auto *store = dyn_cast<StoreInst>(access))
     return store->setAtomic(AtomicOrdering::Monotonic, scope);
   cast<AtomicRMWInst>(access)->setSyncScopeID(scope);
 }
 
-/// Points that meet write the same value, each by an atomic store; neighbours by stores of 64 bits. A processor's
-/// vectors need no more: each of their elements is stored at once.
-void Emitter::storeAlike(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
+/// Points that meet write the same value, each by an atomic store; neighbours by stores of 64 bits.
+/// A processor's vectors need no more: each of their elements is stored at once.
+void Emitter::storeAlike(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw,
+                         Value *mask) {
   ValueExpr offset = elementOffset(buffer.type, subscripts);
   bool areNeighbours = lanes && strideAlong(offset, lanes->axis, [&](mlir::Value value) {
                                   return value != lanes->axis && isVector(valueOf(value));
@@ -464,12 +483,14 @@ void Emitter::storeAlike(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, V
   };
   Value *exists = emitAnd(mask, lanes ? lanes->mask : nullptr);
   unsigned words = lanes ? bytes * lanes->width / 8 : 0;
-  if (areNeighbours && lanes->isAligned && words && bytes < 8 && (!exists || (lanes->isWhole && !mask))) {
+  if (areNeighbours && lanes->isAligned && words && bytes < 8 &&
+      (!exists || (lanes->isWhole && !mask))) {
     auto storeWords = [&] {
       Value *first = b.CreateInBoundsGEP(bits, buffer.pointer, emitIndexAtLaneZero(offset));
       Value *all = b.CreateBitCast(splat(raw), VectorType::get(b.getInt64Ty(), words, false));
       for (unsigned word = 0; word < words; ++word)
-        storeAt(b.CreateExtractElement(all, word), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), first, word), 8);
+        storeAt(b.CreateExtractElement(all, word),
+                b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), first, word), 8);
     };
     if (!exists)
       return storeWords();
@@ -477,7 +498,8 @@ void Emitter::storeAlike(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, V
     exists = b.CreateAnd(exists, b.CreateVectorSplat(lanes->width, b.CreateNot(lanes->isWhole)));
   }
   forEachLane(exists, {emitIndex(offset), raw}, [&](ArrayRef<Value *> scalars) {
-    storeAt(b.CreateBitCast(scalars[1], bits), b.CreateInBoundsGEP(bits, buffer.pointer, scalars[0]), bytes);
+    storeAt(b.CreateBitCast(scalars[1], bits),
+            b.CreateInBoundsGEP(bits, buffer.pointer, scalars[0]), bytes);
   });
 }
 
@@ -489,26 +511,28 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
   bool isInteger = element.isInteger();
   AtomicRMWInst::BinOp opcode = isInteger ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
   if (op.getCombine() == tgl::ReduceKind::Max)
-    opcode = !isInteger                      ? AtomicRMWInst::FMaximum
+    opcode = !isInteger                    ? AtomicRMWInst::FMaximum
              : element.isUnsignedInteger() ? AtomicRMWInst::UMax
                                            : AtomicRMWInst::Max;
   else if (op.getCombine() == tgl::ReduceKind::Min)
-    opcode = !isInteger                      ? AtomicRMWInst::FMinimum
+    opcode = !isInteger                    ? AtomicRMWInst::FMinimum
              : element.isUnsignedInteger() ? AtomicRMWInst::UMin
                                            : AtomicRMWInst::Min;
   Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
   // Each lane counts, also where all add the same to one element and none is left out.
-  bool isUniform = lanes && !lanes->mask && !isVector(offset) && !isVector(value) && !(mask && isVector(mask));
+  bool isUniform =
+      lanes && !lanes->mask && !isVector(offset) && !isVector(value) && !(mask && isVector(mask));
   if (isUniform && opcode == AtomicRMWInst::Add)
     value = b.CreateMul(value, ConstantInt::get(value->getType(), lanes->width));
   else if (isUniform && opcode == AtomicRMWInst::FAdd)
     value = b.CreateFMul(value, ConstantFP::get(value->getType(), lanes->width));
-  forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {offset, value},
-              [&](ArrayRef<Value *> scalars) {
-                Value *pointer = b.CreateInBoundsGEP(storageType(element), buffer.pointer, scalars[0]);
-                setAtomic(b.CreateAtomicRMW(opcode, pointer, scalars[1], MaybeAlign(storageBytes(element)),
-                                            AtomicOrdering::Monotonic));
-              });
+  forEachLane(
+      emitAnd(mask, lanes ? lanes->mask : nullptr), {offset, value},
+      [&](ArrayRef<Value *> scalars) {
+        Value *pointer = b.CreateInBoundsGEP(storageType(element), buffer.pointer, scalars[0]);
+        setAtomic(b.CreateAtomicRMW(opcode, pointer, scalars[1], MaybeAlign(storageBytes(element)),
+                                    AtomicOrdering::Monotonic));
+      });
 }
 
 //===----------------------------------------------------------------------===//

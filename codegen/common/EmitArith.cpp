@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One LLVM instruction for each op of arith that passes and emission use; elementary functions of math
-// have become arith before (LowerMath.h), except those that LLVM has on every target.
+// One LLVM instruction for each op of arith that passes and emission use; elementary functions of
+// math have become arith before (LowerMath.h), except those that LLVM has on every target.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Emitter.h"
@@ -107,7 +107,8 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
   using Result = std::optional<MathFunction>;
   return TypeSwitch<mlir::Operation *, Result>(op)
       .Case<math::ExpOp>([](math::ExpOp exp) -> Result {
-        return rangeOf(exp.getOperand()).high <= maxExpLow ? MathFunction::ExpLow : MathFunction::Exp;
+        return rangeOf(exp.getOperand()).high <= maxExpLow ? MathFunction::ExpLow
+                                                           : MathFunction::Exp;
       })
       .Case<math::Exp2Op>([](auto) -> Result { return MathFunction::Exp2; })
       .Case<math::ExpM1Op>([](auto) -> Result { return MathFunction::Expm1; })
@@ -139,7 +140,8 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
       .Default([](auto) -> Result { return std::nullopt; });
 }
 
-/// What is behind log1p(exp(-|x|)), a part of softplus, of log(sigmoid) and of logaddexp; null where `op` is none.
+/// What is behind log1p(exp(-|x|)), a part of softplus, of log(sigmoid) and of logaddexp; null
+/// where `op` is none.
 static mlir::Value matchLog1pExp(mlir::Operation *op) {
   auto operandOf = [](auto kind, mlir::Value value) {
     auto definition = value ? value.getDefiningOp<decltype(kind)>() : nullptr;
@@ -205,55 +207,52 @@ void Emitter::emitArith(mlir::Operation *op) {
     result = b.CreateCast(static_cast<Instruction::CastOps>(opcode), operands[0],
                           typeLike(op->getResult(0).getType()));
   } else {
-    result = TypeSwitch<mlir::Operation *, Value *>(op)
-                 .Case<arith::ConstantOp>([&](arith::ConstantOp constant) -> Value * {
-                   mlir::Attribute value = constant.getValue();
-                   Type *type = typeOf(constant.getType());
-                   if (auto integer = dyn_cast<mlir::IntegerAttr>(value))
-                     return ConstantInt::get(type, integer.getValue().sextOrTrunc(
-                                                       type->getIntegerBitWidth()));
-                   return ConstantFP::get(type, cast<mlir::FloatAttr>(value).getValue());
-                 })
-                 .Case<arith::CmpFOp>([&](arith::CmpFOp cmp) {
-                   return b.CreateFCmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
-                 })
-                 .Case<arith::CmpIOp>([&](arith::CmpIOp cmp) {
-                   return b.CreateICmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
-                 })
-                 .Case<arith::SelectOp>([&](auto) {
-                   return b.CreateSelect(operands[0], operands[1], operands[2]);
-                 })
-                 .Case<arith::NegFOp>([&](auto) { return b.CreateFNeg(operands[0]); })
-                 .Case<arith::IndexCastOp, arith::IndexCastUIOp>([&](mlir::Operation *cast) {
-                   bool isSigned = isa<arith::IndexCastOp>(cast);
-                   return b.CreateIntCast(operands[0], typeLike(cast->getResult(0).getType()),
-                                          isSigned);
-                 })
-                 .Case<arith::FloorDivSIOp>(
-                     [&](auto) { return emitFloorDiv(operands[0], operands[1], Divisor::Safe); })
-                 .Case<math::AbsIOp>([&](auto) {
-                   return b.CreateBinaryIntrinsic(Intrinsic::abs, operands[0], b.getFalse());
-                 })
-                 .Case<math::CountLeadingZerosOp>([&](auto) {
-                   return b.CreateBinaryIntrinsic(Intrinsic::ctlz, operands[0], b.getFalse());
-                 })
-                 .Case<math::IsNaNOp>(
-                     [&](auto) { return b.CreateFCmpUNO(operands[0], operands[0]); })
-                 .Case<math::IsInfOp>([&](auto) {
-                   return b.CreateFCmpOEQ(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
-                                          ConstantFP::getInfinity(operands[0]->getType()));
-                 })
-                 .Case<math::IsFiniteOp>([&](auto) {
-                   return b.CreateFCmpONE(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
-                                          ConstantFP::getInfinity(operands[0]->getType()));
-                 })
-                 .Case<tgl::IndexOp>(
-                     [&](tgl::IndexOp index) { return emitIndex(index.getValueExpr()); })
-                 .Case<tgl::ConvertOp>([&](tgl::ConvertOp convertOp) {
-                   return convert(operands[0], convertOp.getTarget(), convertOp.getNearest());
-                 })
-                 .Case<tgl::RandomOp>([&](tgl::RandomOp random) { return emitRandom(random); })
-                 .Default([](auto) -> Value * { return nullptr; });
+    result =
+        TypeSwitch<mlir::Operation *, Value *>(op)
+            .Case<arith::ConstantOp>([&](arith::ConstantOp constant) -> Value * {
+              mlir::Attribute value = constant.getValue();
+              Type *type = typeOf(constant.getType());
+              if (auto integer = dyn_cast<mlir::IntegerAttr>(value))
+                return ConstantInt::get(type,
+                                        integer.getValue().sextOrTrunc(type->getIntegerBitWidth()));
+              return ConstantFP::get(type, cast<mlir::FloatAttr>(value).getValue());
+            })
+            .Case<arith::CmpFOp>([&](arith::CmpFOp cmp) {
+              return b.CreateFCmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
+            })
+            .Case<arith::CmpIOp>([&](arith::CmpIOp cmp) {
+              return b.CreateICmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
+            })
+            .Case<arith::SelectOp>(
+                [&](auto) { return b.CreateSelect(operands[0], operands[1], operands[2]); })
+            .Case<arith::NegFOp>([&](auto) { return b.CreateFNeg(operands[0]); })
+            .Case<arith::IndexCastOp, arith::IndexCastUIOp>([&](mlir::Operation *cast) {
+              bool isSigned = isa<arith::IndexCastOp>(cast);
+              return b.CreateIntCast(operands[0], typeLike(cast->getResult(0).getType()), isSigned);
+            })
+            .Case<arith::FloorDivSIOp>(
+                [&](auto) { return emitFloorDiv(operands[0], operands[1], Divisor::Safe); })
+            .Case<math::AbsIOp>([&](auto) {
+              return b.CreateBinaryIntrinsic(Intrinsic::abs, operands[0], b.getFalse());
+            })
+            .Case<math::CountLeadingZerosOp>([&](auto) {
+              return b.CreateBinaryIntrinsic(Intrinsic::ctlz, operands[0], b.getFalse());
+            })
+            .Case<math::IsNaNOp>([&](auto) { return b.CreateFCmpUNO(operands[0], operands[0]); })
+            .Case<math::IsInfOp>([&](auto) {
+              return b.CreateFCmpOEQ(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
+                                     ConstantFP::getInfinity(operands[0]->getType()));
+            })
+            .Case<math::IsFiniteOp>([&](auto) {
+              return b.CreateFCmpONE(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
+                                     ConstantFP::getInfinity(operands[0]->getType()));
+            })
+            .Case<tgl::IndexOp>([&](tgl::IndexOp index) { return emitIndex(index.getValueExpr()); })
+            .Case<tgl::ConvertOp>([&](tgl::ConvertOp convertOp) {
+              return convert(operands[0], convertOp.getTarget(), convertOp.getNearest());
+            })
+            .Case<tgl::RandomOp>([&](tgl::RandomOp random) { return emitRandom(random); })
+            .Default([](auto) -> Value * { return nullptr; });
   }
   if (!result)
     return fail(op, "no LLVM form for " + op->getName().getStringRef());

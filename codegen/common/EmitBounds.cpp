@@ -23,8 +23,8 @@ static bool spans(const ValueExpr &subscript, const IndexExpr &dim) {
   return range.lo.asConstant() == 0 && range.hi == ValueExpr(dim);
 }
 
-/// Whether the subscript counts up along axes of known extents, from 0 to no further than the dim: what
-/// remains of an axis that was split.
+/// Whether the subscript counts up along axes of known extents, from 0 to no further than the dim:
+/// what remains of an axis that was split.
 static bool countsWithin(const ValueExpr &subscript, const IndexExpr &dim) {
   std::optional<int64_t> extent = dim.asConstant();
   int64_t last = 0;
@@ -46,7 +46,8 @@ static bool countsWithin(const ValueExpr &subscript, const IndexExpr &dim) {
 }
 
 bool Emitter::staysWithin(const ValueExpr &subscript, const IndexExpr &dim) const {
-  return !options.checked && !options.evenProved && (spans(subscript, dim) || countsWithin(subscript, dim));
+  return !options.checked && !options.evenProved &&
+         (spans(subscript, dim) || countsWithin(subscript, dim));
 }
 
 Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
@@ -71,9 +72,10 @@ Value *Emitter::emitAnd(Value *lhs, Value *rhs) {
   return b.CreateAnd(operands[0], operands[1]);
 }
 
-/// Reports the first bad lane of an access: takes the record if nobody has, then leaves the site and
-/// the offending subscript.
-void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
+/// Reports the first bad lane of an access: takes the record if nobody has, then leaves the site
+/// and the offending subscript.
+void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts,
+                     tgl::TglTensorType type) {
   assert(errorRecord && "a checked access needs an error record");
   bool isDefect = where.isDefect;
   where.isUnsigned = any_of(subscripts, [](const ValueExpr &subscript) {
@@ -99,7 +101,8 @@ void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts
       if (staysWithin(subscript, dim.getExpr()))
         continue;
       Value *value = emitIndex(subscript);
-      assert((!isVector(value) || lane) && "a subscript that was compared varies no more than the comparison");
+      assert((!isVector(value) || lane) &&
+             "a subscript that was compared varies no more than the comparison");
       if (isVector(value))
         value = b.CreateExtractElement(value, lane);
       Value *outside = b.CreateICmpUGE(value, emitSize(dim.getExpr()));
@@ -114,24 +117,28 @@ void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts
 void Emitter::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, Value *mask) {
   if (!options.evenProved || subscripts.empty() || !errorRecord)
     return;
-  mlir::Location loc = access ? access->getLoc() : mlir::Location(mlir::UnknownLoc::get(type.getContext()));
+  mlir::Location loc =
+      access ? access->getLoc() : mlir::Location(mlir::UnknownLoc::get(type.getContext()));
   bool counts = any_of(subscripts, [&](const ValueExpr &subscript) {
-    return any_of(subscript.operands(), [&](mlir::Value operand) { return countsOthers.contains(operand); });
+    return any_of(subscript.operands(),
+                  [&](mlir::Value operand) { return countsOthers.contains(operand); });
   });
   ValueExpr place;
   if (counts) { // as an element of all dims in a row
     IndexExpr elements(1);
     for (tgl::IndexExprAttr dim : type.getDims().take_front(subscripts.size()))
       elements = elements * dim.getExpr();
-    auto rows = tgl::TglTensorType::get(type.getContext(), type.getDims().take_front(subscripts.size()),
-                                        type.getElementType());
+    auto rows = tgl::TglTensorType::get(
+        type.getContext(), type.getDims().take_front(subscripts.size()), type.getElementType());
     place = tgl::elementOffset(rows, subscripts);
-    type = tgl::TglTensorType::get(type.getContext(), {tgl::IndexExprAttr::get(type.getContext(), elements)},
+    type = tgl::TglTensorType::get(type.getContext(),
+                                   {tgl::IndexExprAttr::get(type.getContext(), elements)},
                                    type.getElementType());
     subscripts = place;
   }
   Value *outside = b.CreateNot(emitBoundsCheck(subscripts, type));
-  report(emitAnd(mask, outside), {"an access that was proved", loc, {}, {}, /*isDefect=*/true}, subscripts, type);
+  report(emitAnd(mask, outside), {"an access that was proved", loc, {}, {}, /*isDefect=*/true},
+         subscripts, type);
 }
 
 void Emitter::leave(unsigned site, Value *value) {

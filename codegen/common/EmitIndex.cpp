@@ -43,13 +43,14 @@ Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs, Divisor kind) {
   align(operands);
   if (kind == Divisor::Safe)
     operands[1] = divisorOfPoints(operands[1]);
-  return divideSafely(b, operands[0], operands[1], kind, b.CreateNeg(operands[0]), [&](Value *divisor) {
-    Value *quotient = b.CreateSDiv(operands[0], divisor);
-    Value *remainder = b.CreateSRem(operands[0], divisor);
-    // sext of true is -1
-    return b.CreateAdd(quotient, b.CreateSExt(needsCorrection(b, remainder, divisor),
-                                              quotient->getType()));
-  });
+  return divideSafely(
+      b, operands[0], operands[1], kind, b.CreateNeg(operands[0]), [&](Value *divisor) {
+        Value *quotient = b.CreateSDiv(operands[0], divisor);
+        Value *remainder = b.CreateSRem(operands[0], divisor);
+        // sext of true is -1
+        return b.CreateAdd(
+            quotient, b.CreateSExt(needsCorrection(b, remainder, divisor), quotient->getType()));
+      });
 }
 
 Value *Emitter::emitMod(Value *lhs, Value *rhs, Divisor kind) {
@@ -64,7 +65,8 @@ Value *Emitter::emitMod(Value *lhs, Value *rhs, Divisor kind) {
 }
 
 /// How late a term's last variable comes into being: sizes first, then operands, which stand in the
-/// order of their loops. Sums start with what inner loops do not change, so that LLVM can move it out.
+/// order of their loops. Sums start with what inner loops do not change, so that LLVM can move it
+/// out.
 static unsigned lateness(const IndexExpr::Term &term) {
   unsigned result = 0;
   auto visit = [&](const IndexVar &var) {

@@ -80,7 +80,8 @@ void Emitter::emitIf(Value *condition, function_ref<void()> then) {
   b.SetInsertPoint(after);
 }
 
-SmallVector<Value *> Emitter::emitIfElse(Value *condition, function_ref<SmallVector<Value *>()> then,
+SmallVector<Value *> Emitter::emitIfElse(Value *condition,
+                                         function_ref<SmallVector<Value *>()> then,
                                          ArrayRef<Value *> otherwise) {
   BasicBlock *before = b.GetInsertBlock();
   BasicBlock *end = nullptr;
@@ -91,7 +92,8 @@ SmallVector<Value *> Emitter::emitIfElse(Value *condition, function_ref<SmallVec
   });
   for (auto [number, value] : enumerate(values)) {
     PHINode *phi = b.CreatePHI(value->getType(), 2);
-    phi->addIncoming(otherwise.empty() ? Constant::getNullValue(value->getType()) : otherwise[number], before);
+    phi->addIncoming(
+        otherwise.empty() ? Constant::getNullValue(value->getType()) : otherwise[number], before);
     phi->addIncoming(value, end);
     value = phi;
   }
@@ -122,7 +124,8 @@ bool Emitter::isEmpty(mlir::Operation *op) {
   if (auto tiles = dyn_cast<tgl::TilesOp>(op))
     return none(tiles.getLowExpr(), tiles.getHighExpr());
   if (auto axes = dyn_cast<tgl::AxesOp>(op))
-    return any_of(getAxisRanges(axes), [&](const tgl::AxisRange &range) { return none(range.lo, range.hi); });
+    return any_of(getAxisRanges(axes),
+                  [&](const tgl::AxisRange &range) { return none(range.lo, range.hi); });
   return false;
 }
 
@@ -184,7 +187,8 @@ void Emitter::emitFor(tgl::ForOp op) {
   Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
   emitCarried(op, low, high, i64(1), "t", [&](Value *iv) {
     // Downwards: high - 1 - (iv - low).
-    values[op.getLoopVar()] = op.getReverse() ? b.CreateSub(b.CreateSub(b.CreateAdd(high, low), i64(1)), iv) : iv;
+    values[op.getLoopVar()] =
+        op.getReverse() ? b.CreateSub(b.CreateSub(b.CreateAdd(high, low), i64(1)), iv) : iv;
   });
 }
 
@@ -195,7 +199,8 @@ void Emitter::emitTiles(tgl::TilesOp op) {
   Value *step = i64(*op.getSize());
   emitCarried(op, low, high, step, "tile", [&](Value *iv) {
     values[op.getTileLow()] = iv;
-    values[op.getTileHigh()] = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(iv, step), high);
+    values[op.getTileHigh()] =
+        b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(iv, step), high);
   });
 }
 
@@ -208,12 +213,12 @@ ValueExpr Emitter::highOf(tgl::AxesOp op, unsigned axis) { return getAxisRange(o
 
 Value *Emitter::emitLow(tgl::AxesOp op, unsigned axis) {
   return axisSlice && axisSlice->axis == op.getAxes()[axis] ? axisSlice->low
-                                                          : emitIndex(lowOf(op, axis));
+                                                            : emitIndex(lowOf(op, axis));
 }
 
 Value *Emitter::emitHigh(tgl::AxesOp op, unsigned axis) {
   return axisSlice && axisSlice->axis == op.getAxes()[axis] ? axisSlice->high
-                                                          : emitIndex(highOf(op, axis));
+                                                            : emitIndex(highOf(op, axis));
 }
 
 void Emitter::emitNest(tgl::AxesOp op, ArrayRef<unsigned> axes, function_ref<void()> body) {
@@ -247,7 +252,8 @@ void Emitter::emitParallel(tgl::ParallelOp op) {
 
 void Emitter::emitLaneParallel(tgl::ParallelOp op, const LaneChoice &choice) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  emitLaneRange(op, choice, emitIndex(lowOf(axes, choice.axis)), emitIndex(highOf(axes, choice.axis)));
+  emitLaneRange(op, choice, emitIndex(lowOf(axes, choice.axis)),
+                emitIndex(highOf(axes, choice.axis)));
 }
 
 void Emitter::emitLaneRange(tgl::ParallelOp op, const LaneChoice &choice, Value *low, Value *high) {
@@ -284,8 +290,7 @@ void Emitter::withLanes(mlir::Value axis, unsigned width, Value *base, Value *hi
     numbers.push_back(b.getInt64(lane));
     narrow.push_back(b.getInt32(lane));
   }
-  Value *position =
-      b.CreateAdd(b.CreateVectorSplat(width, base), ConstantVector::get(numbers));
+  Value *position = b.CreateAdd(b.CreateVectorSplat(width, base), ConstantVector::get(numbers));
   values[axis] = position;
   if (high) { // lane numbers are half as wide as positions
     Value *left = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateSub(high, base), i64(width));

@@ -12,15 +12,17 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ReduceKind;
 
-static bool isArg(ReduceKind kind) { return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin; }
+static bool isArg(ReduceKind kind) {
+  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+}
 
 /// Type that is accumulated: of what the region yields.
 static mlir::Type reducedType(tgl::ReduceOp op) {
   return op.getKind() == ReduceKind::Count ? op.getType() : op.getReduced().getType();
 }
 
-/// Positions of argmax and argmin are kept in half a word where that holds them: of all that is done for a term they
-/// are most.
+/// Positions of argmax and argmin are kept in half a word where that holds them: of all that is
+/// done for a term they are most.
 Type *Emitter::positionType(tgl::ReduceOp op) {
   std::optional<int64_t> high = highOf(cast<tgl::AxesOp>(op.getOperation()), 0).asConstant();
   bool isShort = high && *high >= 0 && *high <= std::numeric_limits<int32_t>::max();
@@ -57,7 +59,8 @@ Emitter::Accumulator Emitter::initialAccumulator(tgl::ReduceOp op) {
     return {b.getTrue()};
   case ReduceKind::ArgMax:
   case ReduceKind::ArgMin:
-    return {extreme(op.getKind() == ReduceKind::ArgMax), Constant::getAllOnesValue(positionType(op))};
+    return {extreme(op.getKind() == ReduceKind::ArgMax),
+            Constant::getAllOnesValue(positionType(op))};
   case ReduceKind::Var:
     return {number(0, 0), number(0, 0), number(0, 0), number(0, 0)};
   default:
@@ -117,14 +120,16 @@ Value *Emitter::isBetter(tgl::ReduceOp op, Value *lhs, Value *rhs) {
 }
 
 /// The next point of an argmax or argmin, which is later than all that the accumulator has seen.
-Emitter::Accumulator Emitter::takeNext(tgl::ReduceOp op, Accumulator accumulator, Accumulator point, Value *counts) {
+Emitter::Accumulator Emitter::takeNext(tgl::ReduceOp op, Accumulator accumulator, Accumulator point,
+                                       Value *counts) {
   for (auto [element, before] : zip_equal(point, accumulator)) {
     Value *operands[] = {element, before};
     align(operands);
     element = operands[0];
     before = operands[1];
   }
-  Value *first = b.CreateICmpEQ(accumulator[1], Constant::getAllOnesValue(accumulator[1]->getType()));
+  Value *first =
+      b.CreateICmpEQ(accumulator[1], Constant::getAllOnesValue(accumulator[1]->getType()));
   Value *take = emitAnd(counts, b.CreateOr(first, isBetter(op, accumulator[0], point[0])));
   for (auto [element, before] : zip_equal(point, accumulator)) {
     Value *operands[] = {take, element, before};
@@ -141,7 +146,8 @@ Emitter::Accumulator Emitter::emitReducePoint(tgl::ReduceOp op, Accumulator accu
   Value *value = valueOf(op.getReduced());
   if (op.getKind() == ReduceKind::Count) {
     Type *type = typeOf(op.getType());
-    value = b.CreateZExt(value, isVector(value) ? VectorType::get(type, lanes->width, false) : type);
+    value =
+        b.CreateZExt(value, isVector(value) ? VectorType::get(type, lanes->width, false) : type);
   }
   Accumulator point = {value};
   if (isArg(op.getKind())) {
@@ -150,8 +156,8 @@ Emitter::Accumulator Emitter::emitReducePoint(tgl::ReduceOp op, Accumulator accu
     point.push_back(b.CreateTrunc(position, position->getType()->getWithNewType(type)));
   }
   if (op.getKind() == ReduceKind::Var) // one term, which is its own mean
-    point = {ConstantFP::get(typeOf(op.getType()), 1), value, Constant::getNullValue(value->getType()),
-             Constant::getNullValue(value->getType())};
+    point = {ConstantFP::get(typeOf(op.getType()), 1), value,
+             Constant::getNullValue(value->getType()), Constant::getNullValue(value->getType())};
   // Points that the filter leaves out, and lanes of this reduction's own axis that do not exist, do
   // not count. (Lanes of an axis outside compute something that nobody stores.)
   Value *counts = op.getFilter() ? valueOf(op.getFilter()) : nullptr;
@@ -182,8 +188,8 @@ static bool isSum(tgl::ReduceOp op) {
          (op.getKind() == ReduceKind::Sum && isa<mlir::FloatType>(op.getReduced().getType()));
 }
 
-/// Equal terms are rounded alike: few of them make a part. The terms of a variance are small distances, and its parts
-/// cost a division each.
+/// Equal terms are rounded alike: few of them make a part. The terms of a variance are small
+/// distances, and its parts cost a division each.
 Emitter::BlockedSum Emitter::blockedSumOf(tgl::ReduceOp op, unsigned axis) {
   if (!isSum(op))
     return {};
@@ -196,32 +202,36 @@ Emitter::BlockedSum Emitter::blockedSumOf(tgl::ReduceOp op, unsigned axis) {
   return isVariance ? BlockedSum{terms, isLong ? 2u : 1u} : BlockedSum{terms, 1, isLong};
 }
 
-/// start plus part(iv) for iv = low, low + step, ..., as if what rounding takes from each sum were kept (D. E. Knuth,
-/// The Art of Computer Programming 2, 4.2.2, theorem B).
+/// start plus part(iv) for iv = low, low + step, ..., as if what rounding takes from each sum were
+/// kept (D. E. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
 Value *Emitter::emitExactSum(Value *low, Value *high, int64_t step, Value *start,
                              function_ref<Value *(Value *)> part) {
   Value *none = Constant::getNullValue(start->getType());
-  SmallVector<Value *> sums = emitLoop(low, high, i64(step), {start, none}, [&](Value *iv, ArrayRef<Value *> carried) {
-    Value *before = carried[0], *added = part(iv);
-    Value *sum = b.CreateFAdd(before, added);
-    Value *kept = b.CreateFSub(sum, before);
-    Value *lost = b.CreateFAdd(b.CreateFSub(before, b.CreateFSub(sum, kept)), b.CreateFSub(added, kept));
-    return SmallVector<Value *>{sum, b.CreateFAdd(carried[1], lost)};
-  });
+  SmallVector<Value *> sums =
+      emitLoop(low, high, i64(step), {start, none}, [&](Value *iv, ArrayRef<Value *> carried) {
+        Value *before = carried[0], *added = part(iv);
+        Value *sum = b.CreateFAdd(before, added);
+        Value *kept = b.CreateFSub(sum, before);
+        Value *lost =
+            b.CreateFAdd(b.CreateFSub(before, b.CreateFSub(sum, kept)), b.CreateFSub(added, kept));
+        return SmallVector<Value *>{sum, b.CreateFAdd(carried[1], lost)};
+      });
   // What is lost from infinity is no number.
   return b.CreateSelect(b.CreateFCmpORD(sums[1], sums[1]), b.CreateFAdd(sums[0], sums[1]), sums[0]);
 }
 
-Emitter::Accumulator Emitter::emitBlockedSum(tgl::ReduceOp op, Value *low, Value *high, int64_t step, BlockedSum parts,
-                                        Accumulator start, function_ref<Accumulator(Value *, Accumulator)> body) {
+Emitter::Accumulator Emitter::emitBlockedSum(tgl::ReduceOp op, Value *low, Value *high,
+                                             int64_t step, BlockedSum parts, Accumulator start,
+                                             function_ref<Accumulator(Value *, Accumulator)> body) {
   int64_t span = step;
   for (unsigned level = 0; level < parts.levels; ++level)
     span *= parts.terms;
   auto zeros = [&] {
     Accumulator all;
     for (Value *element : start) // of a sum -0, which any number stays the same with
-      all.push_back(op.getKind() == ReduceKind::Sum ? ConstantFP::getNegativeZero(element->getType())
-                                                    : Constant::getNullValue(element->getType()));
+      all.push_back(op.getKind() == ReduceKind::Sum
+                        ? ConstantFP::getNegativeZero(element->getType())
+                        : Constant::getNullValue(element->getType()));
     return all;
   };
   auto part = [&](Value *iv) {
@@ -232,10 +242,12 @@ Emitter::Accumulator Emitter::emitBlockedSum(tgl::ReduceOp op, Value *low, Value
   };
   if (parts.keepsError)
     return {emitExactSum(low, high, span, start[0], [&](Value *iv) { return part(iv)[0]; })};
-  SmallVector<Value *> results = emitLoop(low, high, i64(span), start, [&](Value *iv, ArrayRef<Value *> carried) {
-    Accumulator before(carried.begin(), carried.end());
-    return SmallVector<Value *>(parts.levels ? combine(op, before, part(iv)) : body(iv, std::move(before)));
-  });
+  SmallVector<Value *> results =
+      emitLoop(low, high, i64(span), start, [&](Value *iv, ArrayRef<Value *> carried) {
+        Accumulator before(carried.begin(), carried.end());
+        return SmallVector<Value *>(parts.levels ? combine(op, before, part(iv))
+                                                 : body(iv, std::move(before)));
+      });
   return Accumulator(results.begin(), results.end());
 }
 
@@ -250,17 +262,19 @@ Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsign
   // What is inside of an axis is added up on its own, but where that is known to be short.
   constexpr int64_t longSum = 32;
   ArrayRef<unsigned> rest = order.drop_front();
-  bool apart = isSum(op) && !rest.empty() && tgl::knownPoints(axes, rest).value_or(longSum) >= longSum;
+  bool apart =
+      isSum(op) && !rest.empty() && tgl::knownPoints(axes, rest).value_or(longSum) >= longSum;
   return emitBlockedSum(op, low, high, 1, blockedSumOf(op, axis), std::move(accumulator),
-                   [&](Value *iv, Accumulator before) {
-                     values[op.getAxes()[axis]] = iv;
-                     if (!apart)
-                       return emitSerialReduce(op, rest, std::move(before), innermost);
-                     Accumulator zeros;
-                     for (Value *element : before)
-                       zeros.push_back(Constant::getNullValue(element->getType()));
-                     return combine(op, before, emitSerialReduce(op, rest, std::move(zeros), innermost));
-                   });
+                        [&](Value *iv, Accumulator before) {
+                          values[op.getAxes()[axis]] = iv;
+                          if (!apart)
+                            return emitSerialReduce(op, rest, std::move(before), innermost);
+                          Accumulator zeros;
+                          for (Value *element : before)
+                            zeros.push_back(Constant::getNullValue(element->getType()));
+                          return combine(op, before,
+                                         emitSerialReduce(op, rest, std::move(zeros), innermost));
+                        });
 }
 
 void Emitter::emitReduce(tgl::ReduceOp op) {
@@ -318,7 +332,8 @@ Emitter::Accumulator Emitter::emitReduceNest(tgl::ReduceOp op) {
 }
 
 /// Vectors are halved until one lane is left: a fixed, pairwise order.
-Emitter::Accumulator Emitter::combineLanes(tgl::ReduceOp op, Accumulator accumulator, unsigned width) {
+Emitter::Accumulator Emitter::combineLanes(tgl::ReduceOp op, Accumulator accumulator,
+                                           unsigned width) {
   for (unsigned half = width / 2; half; half /= 2) {
     SmallVector<int> lower, upper;
     for (unsigned lane = 0; lane < half; ++lane) {
@@ -338,8 +353,9 @@ Emitter::Accumulator Emitter::combineLanes(tgl::ReduceOp op, Accumulator accumul
   return accumulator;
 }
 
-/// One axis in vectors: `unroll` independent accumulators, in blocks whose sums are added up on their own,
-/// so that the error of a long sum grows with its square root of a square root and not with its length.
+/// One axis in vectors: `unroll` independent accumulators, in blocks whose sums are added up on
+/// their own, so that the error of a long sum grows with its square root of a square root and not
+/// with its length.
 Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice &choice,
                                              Accumulator outer) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
@@ -355,30 +371,31 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
   int64_t block = int64_t(step) * blockSteps;
   BlockedSum longRows = blockedSumOf(op, choice.axis); // blocks are parts already
   longRows = {256, longRows.levels > 1 ? 1u : 0u, longRows.keepsError};
-  Accumulator blocks = emitBlockedSum(op, low, full, block, longRows, outer, [&](Value *begin, Accumulator sum) {
-    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, i64(block)), full);
-    SmallVector<Value *> inits;
-    for (unsigned i = 0; i < unroll; ++i)
-      inits.append(identity.begin(), identity.end());
-    SmallVector<Value *> partial =
-        emitLoop(begin, end, i64(step), inits, [&](Value *iv, ArrayRef<Value *> carried) {
-          SmallVector<Value *> next;
-          for (unsigned i = 0; i < unroll; ++i) {
-            withLanes(axis, width, b.CreateAdd(iv, i64(i * width)), nullptr, [&] {
-              Accumulator one(carried.begin() + i * parts, carried.begin() + (i + 1) * parts);
-              next.append(emitReducePoint(op, std::move(one)));
+  Accumulator blocks =
+      emitBlockedSum(op, low, full, block, longRows, outer, [&](Value *begin, Accumulator sum) {
+        Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, i64(block)), full);
+        SmallVector<Value *> inits;
+        for (unsigned i = 0; i < unroll; ++i)
+          inits.append(identity.begin(), identity.end());
+        SmallVector<Value *> partial =
+            emitLoop(begin, end, i64(step), inits, [&](Value *iv, ArrayRef<Value *> carried) {
+              SmallVector<Value *> next;
+              for (unsigned i = 0; i < unroll; ++i) {
+                withLanes(axis, width, b.CreateAdd(iv, i64(i * width)), nullptr, [&] {
+                  Accumulator one(carried.begin() + i * parts, carried.begin() + (i + 1) * parts);
+                  next.append(emitReducePoint(op, std::move(one)));
+                });
+              }
+              return next;
             });
-          }
-          return next;
-        });
-    SmallVector<Accumulator> list;
-    for (unsigned i = 0; i < unroll; ++i)
-      list.emplace_back(partial.begin() + i * parts, partial.begin() + (i + 1) * parts);
-    for (unsigned half = unroll / 2; half; half /= 2)
-      for (unsigned i = 0; i < half; ++i)
-        list[i] = combine(op, list[i], list[i + half]);
-    return combine(op, sum, list[0]);
-  });
+        SmallVector<Accumulator> list;
+        for (unsigned i = 0; i < unroll; ++i)
+          list.emplace_back(partial.begin() + i * parts, partial.begin() + (i + 1) * parts);
+        for (unsigned half = unroll / 2; half; half /= 2)
+          for (unsigned i = 0; i < half; ++i)
+            list[i] = combine(op, list[i], list[i + half]);
+        return combine(op, sum, list[0]);
+      });
   // What is left, in single vectors of which the last may have missing lanes.
   SmallVector<Value *> rest =
       emitLoop(full, high, i64(width), blocks, [&](Value *iv, ArrayRef<Value *> carried) {

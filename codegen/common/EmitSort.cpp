@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A bitonic network (Batcher 1968) in the form whose comparators all point upwards, so that it sorts rows
-// of any length: partners beyond the end count as largest and are left out. Its steps are parallel, which
-// serves blocks of threads and single ones alike. Positions differ and decide between equals, so the
-// result is the stable one.
+// A bitonic network (Batcher 1968) in the form whose comparators all point upwards, so that it
+// sorts rows of any length: partners beyond the end count as largest and are left out. Its steps
+// are parallel, which serves blocks of threads and single ones alike. Positions differ and decide
+// between equals, so the result is the stable one.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Emitter.h"
@@ -53,7 +53,8 @@ std::optional<IndexExpr> Emitter::elementsRead(tgl::SortOp op) {
 }
 
 void Emitter::emitSort(tgl::SortOp op) {
-  const Buffer values = buffers.lookup(op.getValues()), positions = buffers.lookup(op.getPositions());
+  const Buffer values = buffers.lookup(op.getValues()),
+               positions = buffers.lookup(op.getPositions());
   mlir::Type element = values.type.getElementType(), position = positions.type.getElementType();
   if (lanes || element.isInteger(4) || position.isInteger(4))
     return fail(op, "a sort of packed elements, or inside vector lanes");
@@ -81,7 +82,8 @@ void Emitter::emitSort(tgl::SortOp op) {
   /// Puts the elements at low < high in order.
   auto compareAndSwap = [&](Value *low, Value *high) {
     Value *lowAt = at(values, element, low), *highAt = at(values, element, high);
-    Value *lowPositionAt = at(positions, position, low), *highPositionAt = at(positions, position, high);
+    Value *lowPositionAt = at(positions, position, low),
+          *highPositionAt = at(positions, position, high);
     Value *lowRaw = b.CreateLoad(storageType(element), lowAt);
     Value *highRaw = b.CreateLoad(storageType(element), highAt);
     Value *lowPosition = b.CreateLoad(storageType(position), lowPositionAt);
@@ -121,7 +123,8 @@ void Emitter::emitSort(tgl::SortOp op) {
   emitLoop(i64(0), i64(62), i64(1), {}, [&](Value *doubling, ArrayRef<Value *>) {
     Value *run = b.CreateShl(i64(1), doubling);
     emitIf(b.CreateICmpSLT(run, length), [&] {
-      step(b.CreateSub(b.CreateShl(run, 1), i64(1))); // mirrored: merges two runs into a bitonic one
+      step(
+          b.CreateSub(b.CreateShl(run, 1), i64(1))); // mirrored: merges two runs into a bitonic one
       emitLoop(i64(0), doubling, i64(1), {}, [&](Value *halving, ArrayRef<Value *>) {
         step(b.CreateLShr(run, b.CreateAdd(halving, i64(1))));
         return SmallVector<Value *>();

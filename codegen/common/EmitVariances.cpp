@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Number, first term, mean less that and squared distances from the mean of the terms so far: a term is added as in Welford, "Note on
-// a method for calculating corrected sums of squares and products", 1962; two such triples are combined as in
-// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. No
-// large numbers cancel, so the result is as good as with the mean known first. The mean is kept as its distance from
-// the first term: terms that are large and close together would otherwise round it again and again.
+// Number, first term, mean less that and squared distances from the mean of the terms so far: a
+// term is added as in Welford, "Note on a method for calculating corrected sums of squares and
+// products", 1962; two such triples are combined as in Chan, Golub and LeVeque, "Updating formulae
+// and a pairwise algorithm for computing sample variances", 1979. No large numbers cancel, so the
+// result is as good as with the mean known first. The mean is kept as its distance from the first
+// term: terms that are large and close together would otherwise round it again and again.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Emitter.h"
@@ -23,7 +24,8 @@ using tgl::ReduceKind;
 Emitter::Accumulator Emitter::combineVariances(const Accumulator &lhs, const Accumulator &rhs) {
   auto like = [&](Value *value, Value *other) {
     auto *vector = dyn_cast<VectorType>(other->getType());
-    return vector && !isVector(value) ? b.CreateVectorSplat(vector->getElementCount(), value) : value;
+    return vector && !isVector(value) ? b.CreateVectorSplat(vector->getElementCount(), value)
+                                      : value;
   };
   auto fma = [&](Value *x, Value *y, Value *z) {
     return b.CreateIntrinsic(Intrinsic::fma, {z->getType()}, {like(x, z), like(y, z), z});
@@ -33,11 +35,13 @@ Emitter::Accumulator Emitter::combineVariances(const Accumulator &lhs, const Acc
   auto either = [&](Value *ours, Value *theirs) {
     Value *condition = isFirst;
     if (isVector(theirs) && !isVector(condition))
-      condition = b.CreateVectorSplat(cast<VectorType>(theirs->getType())->getElementCount(), condition);
+      condition =
+          b.CreateVectorSplat(cast<VectorType>(theirs->getType())->getElementCount(), condition);
     return b.CreateSelect(condition, theirs, ours);
   };
   Value *count = b.CreateFAdd(like(lhs[0], rhs[0]), like(rhs[0], lhs[0]));
-  // Times the reciprocal, as numbers of terms have one: loads of the terms after it are not behind a division's branch.
+  // Times the reciprocal, as numbers of terms have one: loads of the terms after it are not behind
+  // a division's branch.
   Value *inverse = MathBuilder(b, count->getType()).reciprocal(count);
   bool isTerm = rhs[0] == ConstantFP::get(rhs[0]->getType(), 1);
   Value *weight = isTerm ? inverse : b.CreateFMul(like(rhs[0], count), inverse);
@@ -59,7 +63,8 @@ Emitter::Accumulator Emitter::combineVariances(const Accumulator &lhs, const Acc
   return {count, origin, fma(apart, weight, mean), fma(between, apart, distances)};
 }
 
-Emitter::Accumulator Emitter::splatAccumulator(tgl::ReduceOp op, Accumulator accumulator, unsigned width) {
+Emitter::Accumulator Emitter::splatAccumulator(tgl::ReduceOp op, Accumulator accumulator,
+                                               unsigned width) {
   bool countsAlike = op.getKind() == ReduceKind::Var && !op.getFilter() && !(lanes && lanes->mask);
   for (Value *&element : MutableArrayRef(accumulator).drop_front(countsAlike))
     if (!isVector(element))
@@ -70,7 +75,8 @@ Emitter::Accumulator Emitter::splatAccumulator(tgl::ReduceOp op, Accumulator acc
 Value *Emitter::resultOf(tgl::ReduceOp op, const Accumulator &accumulator) {
   if (op.getKind() == ReduceKind::ArgMax || op.getKind() == ReduceKind::ArgMin) {
     Type *position = accumulator[1]->getType();
-    return b.CreateSExt(accumulator[1], position->getWithNewType(b.getInt64Ty())); // -1: there was nothing
+    return b.CreateSExt(accumulator[1],
+                        position->getWithNewType(b.getInt64Ty())); // -1: there was nothing
   }
   if (op.getKind() != ReduceKind::Var)
     return accumulator.back();

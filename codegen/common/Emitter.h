@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks the regions of a launch and writes LLVM IR: loops for axes, address arithmetic for accesses,
-// conversions for storage types. What host and device code share is here; HostEmitter and
+// Walks the regions of a launch and writes LLVM IR: loops for axes, address arithmetic for
+// accesses, conversions for storage types. What host and device code share is here; HostEmitter and
 // DeviceEmitter decide where parallel axes and temporaries go.
 //
-// On the CPU the emitter vectorises by itself: inside `Lanes` one axis stands for `width` consecutive
-// points at once, a value is a vector if it varies along that axis and a scalar if it does not, and
-// `mask` says which points exist. Accesses become vector loads, broadcasts or gathers by the
-// coefficient of the axis in the address. So the order of every sum is decided here and nowhere else.
+// On the CPU the emitter vectorises by itself: inside `Lanes` one axis stands for `width`
+// consecutive points at once, a value is a vector if it varies along that axis and a scalar if it
+// does not, and `mask` says which points exist. Accesses become vector loads, broadcasts or gathers
+// by the coefficient of the axis in the address. So the order of every sum is decided here and
+// nowhere else.
 //
 // Integers are 64 bits wide throughout.
 //
@@ -40,9 +41,11 @@ struct EmitterOptions {
   std::string atomicScope;
   /// Alignment of a kernel's tensors in bytes; 0: that of their elements.
   unsigned tensorAlignment = 0;
-  /// A launch may start while the one before it in the same call still runs (sm_90): it waits for it itself.
+  /// A launch may start while the one before it in the same call still runs (sm_90): it waits for
+  /// it itself.
   bool dependentLaunches = false;
-  /// The split-K launch that combines partial sums starts early and waits (programmatic dependent launch, sm_90).
+  /// The split-K launch that combines partial sums starts early and waits (programmatic dependent
+  /// launch, sm_90).
   bool earlyCombine = false;
   /// Blocks of a split tile reduce in a cluster, if clusters fit.
   bool clusterReduce = false;
@@ -82,8 +85,8 @@ struct EmitterOptions {
   unsigned multiprocessors = device::multiprocessors;
   /// Verify every access, not only those that data decides.
   bool checked = false;
-  /// Verify what is proved too, in the code as it always is: an access that leaves its tensor is a defect of
-  /// the compiler, and is reported as one.
+  /// Verify what is proved too, in the code as it always is: an access that leaves its tensor is a
+  /// defect of the compiler, and is reported as one.
   bool evenProved = false;
   /// Device code tells the line of the program of each instruction.
   bool lineTables = false;
@@ -93,11 +96,11 @@ struct EmitterOptions {
 struct ErrorSite {
   std::string text; // what the access is called in the report: `table[ids[i]]`
   mlir::Location loc;
-  /// Set where the report is of an element of this tensor: its offset is the record's value, and `text`
-  /// says what is wrong with it.
+  /// Set where the report is of an element of this tensor: its offset is the record's value, and
+  /// `text` says what is wrong with it.
   std::string tensor = {};
   tgl::TglTensorType type = {};
-  bool isDefect = false; ///< an access that was proved
+  bool isDefect = false;   ///< an access that was proved
   bool isUnsigned = false; ///< the subscript, a number of u64
 };
 
@@ -114,9 +117,9 @@ public:
 
   /// An axis spread over vector lanes.
   struct LaneChoice {
-    unsigned axis;   // of the op
-    unsigned width;  // lanes
-    unsigned unroll; // accumulators of a reduction
+    unsigned axis;        // of the op
+    unsigned width;       // lanes
+    unsigned unroll;      // accumulators of a reduction
     unsigned vectors = 1; // of a parallel axis side by side, where something is inside to share
   };
 
@@ -137,11 +140,11 @@ protected:
   struct Lanes {
     mlir::Value axis;
     unsigned width = 1;
-    llvm::Value *base = nullptr; // axis value of lane 0
-    llvm::Value *last = nullptr; // and of the last lane that exists
-    llvm::Value *mask = nullptr; // <width x i1>; null: all lanes exist
+    llvm::Value *base = nullptr;    // axis value of lane 0
+    llvm::Value *last = nullptr;    // and of the last lane that exists
+    llvm::Value *mask = nullptr;    // <width x i1>; null: all lanes exist
     llvm::Value *isWhole = nullptr; // i1: all of the mask; null: nobody asked
-    bool isAligned = false; // accesses to neighbours begin at multiples of their length
+    bool isAligned = false;         // accesses to neighbours begin at multiples of their length
   };
 
   llvm::IRBuilder<> b;
@@ -162,7 +165,7 @@ protected:
   llvm::Value *i64(int64_t value) { return b.getInt64(value); }
   llvm::Value *valueOf(mlir::Value value);
   llvm::Type *typeOf(mlir::Type type);
-  llvm::Value *splat(llvm::Value *value);          // to a vector inside lanes
+  llvm::Value *splat(llvm::Value *value); // to a vector inside lanes
   bool isVector(llvm::Value *value) const { return value->getType()->isVectorTy(); }
   /// Makes two or three operands all scalars or all vectors.
   void align(llvm::MutableArrayRef<llvm::Value *> operands);
@@ -206,8 +209,8 @@ protected:
                          llvm::function_ref<llvm::Value *(llvm::Value *)> tag);
   void storeRaw(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
                 llvm::Value *mask);
-  void storeElements(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
-                     llvm::Value *mask);
+  void storeElements(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts,
+                     llvm::Value *raw, llvm::Value *mask);
   void storeAlike(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
                   llvm::Value *mask);
   void setAtomic(llvm::Instruction *access);
@@ -237,7 +240,8 @@ protected:
                           llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask,
                           llvm::Value *raw);
   llvm::Value *checkWriteAt(mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
-                            std::optional<tgl::ReduceKind> combine = {}, llvm::Value *differs = nullptr);
+                            std::optional<tgl::ReduceKind> combine = {},
+                            llvm::Value *differs = nullptr);
   void checkComplete(mlir::Operation *op, mlir::Value tensor);
 
   //===--- Values (EmitArith.cpp) ---===//
@@ -259,34 +263,34 @@ protected:
   virtual void emitReduce(tgl::ReduceOp op);
   virtual void emitTemp(tgl::TempOp op) = 0;
   virtual void emitSort(tgl::SortOp op);
-  /// How many elements of sorted rows are read at most, where every read of the temporaries walks along
-  /// them from the front to a size.
+  /// How many elements of sorted rows are read at most, where every read of the temporaries walks
+  /// along them from the front to a size.
   static std::optional<IndexExpr> elementsRead(tgl::SortOp op);
-  /// `body` for 0 <= n < count in any order, all done when it returns (device code: by all threads).
+  /// `body` for 0 <= n < count in any order, all done when it returns (device code: by all
+  /// threads).
   virtual void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body);
   virtual void emitFor(tgl::ForOp op);
   void emitTiles(tgl::TilesOp op);
   template <typename Loop>
-  void emitCarried(Loop op, llvm::Value *low, llvm::Value *high, llvm::Value *step, const char *name,
-                   llvm::function_ref<void(llvm::Value *iv)> place);
+  void emitCarried(Loop op, llvm::Value *low, llvm::Value *high, llvm::Value *step,
+                   const char *name, llvm::function_ref<void(llvm::Value *iv)> place);
   /// Ends every statement that other points may depend on (device code: a barrier).
   virtual void afterParallel() {}
 
   /// for (iv = low; iv < high; iv += step) carried = body(iv, carried)
-  llvm::SmallVector<llvm::Value *>
-  emitLoop(llvm::Value *low, llvm::Value *high, llvm::Value *step,
-           llvm::ArrayRef<llvm::Value *> inits,
-           llvm::function_ref<llvm::SmallVector<llvm::Value *>(
-               llvm::Value *iv, llvm::ArrayRef<llvm::Value *> carried)>
-               body,
-           const llvm::Twine &name = "k");
+  llvm::SmallVector<llvm::Value *> emitLoop(
+      llvm::Value *low, llvm::Value *high, llvm::Value *step, llvm::ArrayRef<llvm::Value *> inits,
+      llvm::function_ref<llvm::SmallVector<llvm::Value *>(llvm::Value *iv,
+                                                          llvm::ArrayRef<llvm::Value *> carried)>
+          body,
+      const llvm::Twine &name = "k");
   /// Says that the next loop stays one even if LLVM knows how often it runs.
   bool keepNextLoopRolled = false;
   void emitIf(llvm::Value *condition, llvm::function_ref<void()> then);
   /// Values of `then` where the scalar condition holds, else `otherwise`; nothing is for zeros.
-  llvm::SmallVector<llvm::Value *> emitIfElse(llvm::Value *condition,
-                                              llvm::function_ref<llvm::SmallVector<llvm::Value *>()> then,
-                                              llvm::ArrayRef<llvm::Value *> otherwise = {});
+  llvm::SmallVector<llvm::Value *>
+  emitIfElse(llvm::Value *condition, llvm::function_ref<llvm::SmallVector<llvm::Value *>()> then,
+             llvm::ArrayRef<llvm::Value *> otherwise = {});
   /// The value of `then` where the scalar condition holds, else `otherwise`.
   llvm::Value *emitIfElse(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then,
                           llvm::Value *otherwise);
@@ -302,12 +306,13 @@ protected:
   /// The type of the position that argmax and argmin return.
   llvm::Type *positionType(tgl::ReduceOp op);
   llvm::Value *isBetter(tgl::ReduceOp op, llvm::Value *lhs, llvm::Value *rhs);
-  Accumulator takeNext(tgl::ReduceOp op, Accumulator accumulator, Accumulator point, llvm::Value *counts);
+  Accumulator takeNext(tgl::ReduceOp op, Accumulator accumulator, Accumulator point,
+                       llvm::Value *counts);
   llvm::Value *resultOf(tgl::ReduceOp op, const Accumulator &accumulator);
   /// Emits the body at the current axes and adds its value.
   Accumulator emitReducePoint(tgl::ReduceOp op, Accumulator accumulator);
-  /// How an axis is added up: its terms in parts of so many, those in parts of as many of them, and so on; with
-  /// `keepsError` what rounding takes from the sum of the parts is added up too.
+  /// How an axis is added up: its terms in parts of so many, those in parts of as many of them, and
+  /// so on; with `keepsError` what rounding takes from the sum of the parts is added up too.
   struct BlockedSum {
     int64_t terms = 1;
     unsigned levels = 0;
@@ -315,11 +320,12 @@ protected:
   };
   /// Parts that keep the error of a sum from growing with its length; none where it is short.
   virtual BlockedSum blockedSumOf(tgl::ReduceOp op, unsigned axis);
-  /// for (iv = low; iv < high; iv += step) accumulator = body(iv, accumulator); each part has an accumulator of its
-  /// own, which begins with zeros.
-  Accumulator emitBlockedSum(tgl::ReduceOp op, llvm::Value *low, llvm::Value *high, int64_t step, BlockedSum parts,
-                            Accumulator start,
-                            llvm::function_ref<Accumulator(llvm::Value *iv, Accumulator before)> body);
+  /// for (iv = low; iv < high; iv += step) accumulator = body(iv, accumulator); each part has an
+  /// accumulator of its own, which begins with zeros.
+  Accumulator
+  emitBlockedSum(tgl::ReduceOp op, llvm::Value *low, llvm::Value *high, int64_t step,
+                 BlockedSum parts, Accumulator start,
+                 llvm::function_ref<Accumulator(llvm::Value *iv, Accumulator before)> body);
   llvm::Value *emitExactSum(llvm::Value *low, llvm::Value *high, int64_t step, llvm::Value *start,
                             llvm::function_ref<llvm::Value *(llvm::Value *iv)> part);
   /// Loops over the axes `order`, the accumulator carried, around `innermost`.
@@ -351,11 +357,11 @@ protected:
 
   //===--- Vectors (Lanes.cpp) ---===//
 
-  /// The axis of `op` that becomes vector lanes; none where another axis around or inside does, or where
-  /// lanes are not possible.
+  /// The axis of `op` that becomes vector lanes; none where another axis around or inside does, or
+  /// where lanes are not possible.
   std::optional<LaneChoice> chooseLanes(tgl::AxesOp op);
-  /// Whether lanes along one of the op's own axes are better than along axes inside of it, with vectors of so
-  /// many bytes and any number of points.
+  /// Whether lanes along one of the op's own axes are better than along axes inside of it, with
+  /// vectors of so many bytes and any number of points.
   static bool prefersOwnAxes(tgl::AxesOp op, unsigned vectorBytes);
   llvm::DenseMap<mlir::Operation *, LaneChoice> laneChoices;
   llvm::DenseSet<mlir::Operation *> laneRoots; // nests for which the choice has been made
@@ -381,9 +387,10 @@ private:
   /// Whether nothing has to be compared, since the loops around keep the subscript inside.
   bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
   /// With `evenProved`: reports as a defect where `mask` holds and a subscript is outside.
-  void verifyProved(tgl::TglTensorType type, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask);
-  /// Axes that count the points of others too: their values go beyond their own ranges, and only the place in
-  /// memory of what they subscript is right.
+  void verifyProved(tgl::TglTensorType type, llvm::ArrayRef<tgl::ValueExpr> subscripts,
+                    llvm::Value *mask);
+  /// Axes that count the points of others too: their values go beyond their own ranges, and only
+  /// the place in memory of what they subscript is right.
   llvm::DenseSet<mlir::Value> countsOthers;
   void setCountsOthers(mlir::Value axis, bool counts) {
     if (counts)
@@ -402,12 +409,14 @@ private:
 
 public:
   enum class Stride { Uniform, Unit, Other };
-  /// By how many elements an offset moves along an axis where that is the same at every point of it:
-  /// `varies` tells which other operands do.
+  /// By how many elements an offset moves along an axis where that is the same at every point of
+  /// it: `varies` tells which other operands do.
   static std::optional<int64_t> stepAlong(const tgl::ValueExpr &offset, mlir::Value axis,
                                           llvm::function_ref<bool(mlir::Value)> varies);
   /// Vectors apart by so much are loaded whole and shuffled.
-  static bool isShortStep(int64_t step) { return step && step >= -longestStep && step <= longestStep; }
+  static bool isShortStep(int64_t step) {
+    return step && step >= -longestStep && step <= longestStep;
+  }
   static constexpr int64_t longestStep = 4;
   static Stride strideAlong(const tgl::ValueExpr &offset, mlir::Value axis,
                             llvm::function_ref<bool(mlir::Value)> varies);

@@ -15,7 +15,8 @@ namespace tegula {
 
 /// Where a float lies that is not nan.
 struct FloatRange {
-  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  double low = -std::numeric_limits<double>::infinity(),
+         high = std::numeric_limits<double>::infinity();
 };
 
 /// By the operations that make the value, as far as a few of them tell.

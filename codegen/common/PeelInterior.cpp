@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A window over a padded tensor leaves it at few points. So a reduction with reads that have a fill is
-// emitted twice: once for points where the first and the last element of each window exist, without
-// any check, and once with checks. Subscripts that grow or shrink steadily along each axis of the
-// reduction (and along lanes) are largest and smallest at the corners of its box: where what lies between the corners is
-// less than 2^63, so that subscripts, which wrap, do not come back into the tensor on the way.
+// A window over a padded tensor leaves it at few points. So a reduction with reads that have a fill
+// is emitted twice: once for points where the first and the last element of each window exist,
+// without any check, and once with checks. Subscripts that grow or shrink steadily along each axis
+// of the reduction (and along lanes) are largest and smallest at the corners of its box: where what
+// lies between the corners is less than 2^63, so that subscripts, which wrap, do not come back into
+// the tensor on the way.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Emitter.h"
@@ -20,16 +21,19 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// With steps and numbers of points of less than these, and at most 16 axes and lanes, corners are less than 2^63 apart.
+/// With steps and numbers of points of less than these, and at most 16 axes and lanes, corners are
+/// less than 2^63 apart.
 static constexpr int64_t maxStep = int64_t(1) << 16, maxPoints = int64_t(1) << 42;
 static constexpr unsigned maxAxes = 15;
 
 static bool isSmall(int64_t step) { return -maxStep < step && step < maxStep; }
 
-/// `subscript` at the corner of the reduction's box where it is smallest (largest); nothing where it is
-/// not steady along an axis, or takes large steps. Axes are taken from the last, whose bounds may use those before. The
-/// numbers of points of the axes that it uses, where they are not known, are appended to `points`.
-static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bool largest, SmallVectorImpl<ValueExpr> &points) {
+/// `subscript` at the corner of the reduction's box where it is smallest (largest); nothing where
+/// it is not steady along an axis, or takes large steps. Axes are taken from the last, whose bounds
+/// may use those before. The numbers of points of the axes that it uses, where they are not known,
+/// are appended to `points`.
+static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bool largest,
+                                         SmallVectorImpl<ValueExpr> &points) {
   if (op.getAxes().size() > maxAxes)
     return std::nullopt;
   for (unsigned axis = op.getAxes().size(); axis-- > 0;) {
@@ -53,11 +57,13 @@ static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bo
   return subscript;
 }
 
-/// A bit that says that `subscript` is inside [0, size) all over the box and the lanes; null where that
-/// cannot be said by its corners.
+/// A bit that says that `subscript` is inside [0, size) all over the box and the lanes; null where
+/// that cannot be said by its corners.
 Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tgl::AxesOp op) {
   Value *inside = nullptr;
-  auto also = [&](Value *condition) { inside = inside ? b.CreateAnd(inside, condition) : condition; };
+  auto also = [&](Value *condition) {
+    inside = inside ? b.CreateAnd(inside, condition) : condition;
+  };
   for (bool largest : {false, true}) {
     SmallVector<ValueExpr> points;
     std::optional<ValueExpr> corner = atCorner(subscript, op, largest, points);
@@ -89,7 +95,8 @@ Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tg
     also(largest ? b.CreateICmpULT(value, emitSize(size)) : b.CreateICmpSGE(value, i64(0)));
     for (const ValueExpr &extent : largest ? ArrayRef(points) : ArrayRef<ValueExpr>()) {
       bool isKnown = llvm::none_of(extent.operands(), [&](mlir::Value operand) {
-        return op->isAncestor(operand.getParentBlock()->getParentOp()) || isVector(valueOf(operand));
+        return op->isAncestor(operand.getParentBlock()->getParentOp()) ||
+               isVector(valueOf(operand));
       });
       if (!isKnown)
         return nullptr;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A kernel for a GPU is a module of device functions and a plan: a list of launches, some inside
-// sequential loops. Sizes in it are IndexExprs over the kernel's size symbols, in which the dim `d<n>`
-// is the variable of the n-th enclosing loop, outermost first.
+// sequential loops. Sizes in it are IndexExprs over the kernel's size symbols, in which the dim
+// `d<n>` is the variable of the n-th enclosing loop, outermost first.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_COMMON_PLAN_H
@@ -25,7 +25,8 @@ namespace tegula {
 /// A device buffer: an argument tensor of the launch, or a temporary that the runtime allocates.
 struct PlanBuffer {
   std::string name;
-  /// Position among the kernel's tensor arguments (inputs, inouts, outputs in order); -1: a temporary.
+  /// Position among the kernel's tensor arguments (inputs, inouts, outputs in order); -1: a
+  /// temporary.
   int argument = -1;
   IndexExpr bytes; // temporaries
 };
@@ -39,15 +40,17 @@ struct PlanArgument {
     Size,     // 64-bit value of `size`
     Scalar,   // the index-th run-time scalar, in its own type
     Errors,   // device address of the run's error record
-    Workspace // device address of blocks * workspaceBytes bytes, 0 for none; of tiles, of workspaceBytes
+    Workspace // device address of blocks * workspaceBytes bytes, 0 for none; of tiles, of
+              // workspaceBytes
   } kind = Buffer;
   unsigned index = 0;
   IndexExpr size;
 };
 
-/// A device function that walks points with the stride of the grid, so that any number of blocks is right.
+/// A device function that walks points with the stride of the grid, so that any number of blocks is
+/// right.
 struct PlanFunction {
-  std::string name; // empty: there is none
+  std::string name;           // empty: there is none
   unsigned threads = 0;       // of a block
   unsigned unitsPerBlock = 0; // a unit: a thread, or a team of threads
   unsigned pointsPerUnit = 1; // at a time
@@ -59,12 +62,14 @@ struct PlanFunction {
   uint64_t blocksFor(uint64_t points) const {
     return llvm::divideCeil(points, uint64_t(unitsPerBlock) * pointsPerUnit) * cluster;
   }
-  /// Blocks worth starting where so many are resident. Threads do their few points and are gone: that is 7 %
-  /// faster on an H200 than loops over points. Teams set up more; four waves even out unequal points.
+  /// Blocks worth starting where so many are resident. Threads do their few points and are gone:
+  /// that is 7 % faster on an H200 than loops over points. Teams set up more; four waves even out
+  /// unequal points.
   uint64_t maxBlocks(uint64_t resident) const {
     bool leaves = unitsPerBlock == threads && workspaceBytes == IndexExpr(0);
-    // Some multiprocessors have no room for whole clusters: many waves even that out. A cluster that goes from row to
-    // row stores one while it loads the next: 16 waves are faster than 64 on an H200.
+    // Some multiprocessors have no room for whole clusters: many waves even that out. A cluster
+    // that goes from row to row stores one while it loads the next: 16 waves are faster than 64 on
+    // an H200.
     if (cluster > 1)
       return 16 * llvm::alignTo(resident, cluster);
     return leaves ? 0x7fffffff : 4 * resident;
@@ -79,13 +84,14 @@ struct PlanTileLaunch {
   unsigned sharedBytes = 0; // dynamic, of a block
   std::string unit;         // what a block does, for people
   unsigned cluster = 1;     // blocks that start together
-  bool usesDependentLaunch = false; // it may while the launch before, of the same statement, runs: it waits for that
+  bool usesDependentLaunch =
+      false; // it may while the launch before, of the same statement, runs: it waits for that
 };
 
 /// Device functions in which a block computes a tile of the result.
 struct PlanTiles {
-  /// One after the other: what makes operands ready, the tiles, what adds up the sums that blocks share. Empty: there
-  /// are none.
+  /// One after the other: what makes operands ready, the tiles, what adds up the sums that blocks
+  /// share. Empty: there are none.
   std::vector<PlanTileLaunch> launches;
   IndexExpr workspaceBytes;      // of all, which they share
   bool isZeroed = false;         // the workspace is, before them
@@ -98,13 +104,14 @@ struct PlanStep {
   // Launch: one of two functions with the same arguments, of which one may be missing. With many
   // points a thread takes a point at a time, with few a team of threads does.
   PlanFunction byThread, byTeam;
-  /// Where there are tiles, and what they need of addresses holds, they run instead; they may be all there is.
+  /// Where there are tiles, and what they need of addresses holds, they run instead; they may be
+  /// all there is.
   PlanTiles tiles;
   IndexExpr points;
   /// Which of the two runs, where both are there.
   enum Unit { ByPoints, Thread, Team } unit = ByPoints;
-  /// The function for so many points on a device that runs so many threads at once: a thread for a point
-  /// pays where that fills a good part of the device.
+  /// The function for so many points on a device that runs so many threads at once: a thread for a
+  /// point pays where that fills a good part of the device.
   const PlanFunction &functionFor(uint64_t pointCount, uint64_t residentThreads) const {
     if (byTeam.name.empty() || byThread.name.empty())
       return byTeam.name.empty() ? byThread : byTeam;

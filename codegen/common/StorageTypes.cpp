@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/common/StorageTypes.h"
 
-#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -33,7 +33,8 @@ StorageConverter::Format StorageConverter::formatOf(mlir::Type element) {
   return {2, 5, 15, true, 0x7b, 0x7e};
 }
 
-/// To f32 such that a later rounding to fewer bits is right: what f32 cannot hold leaves an odd last bit
+/// To f32 such that a later rounding to fewer bits is right: what f32 cannot hold leaves an odd
+/// last bit
 /// ("round to odd", Boldo and Melquiond 2008).
 Value *StorageConverter::toF32(Value *value) {
   Type *f32 = like(value, b.getFloatTy());
@@ -63,7 +64,8 @@ Value *StorageConverter::decodeSmall(Value *raw, const Format &format) {
     result = b.CreateBitCast(b.CreateOr(shifted, sign), f32);
   } else {
     // Subnormals are integers times a power of two; normal numbers get their exponent rebiased.
-    Value *scale = ConstantFP::get(f32, std::ldexp(1.0, 1 - int(format.bias) - int(format.mantissa)));
+    Value *scale =
+        ConstantFP::get(f32, std::ldexp(1.0, 1 - int(format.bias) - int(format.mantissa)));
     Value *subnormal = b.CreateFMul(b.CreateUIToFP(magnitude, f32), scale);
     Value *normal = b.CreateBitCast(
         b.CreateAdd(shifted, ConstantInt::get(i32, (127 - format.bias) << 23)), f32);
@@ -71,9 +73,10 @@ Value *StorageConverter::decodeSmall(Value *raw, const Format &format) {
     Value *absolute = b.CreateSelect(isSubnormal, subnormal, normal);
     if (format.hasInfinity) {
       Value *infinity = ConstantInt::get(i32, format.largest + 1);
-      absolute = b.CreateSelect(b.CreateICmpEQ(magnitude, infinity),
-                                ConstantFP::getInfinity(f32), absolute);
-      absolute = b.CreateSelect(b.CreateICmpUGT(magnitude, infinity), ConstantFP::getNaN(f32), absolute);
+      absolute = b.CreateSelect(b.CreateICmpEQ(magnitude, infinity), ConstantFP::getInfinity(f32),
+                                absolute);
+      absolute =
+          b.CreateSelect(b.CreateICmpUGT(magnitude, infinity), ConstantFP::getNaN(f32), absolute);
     } else {
       absolute = b.CreateSelect(b.CreateICmpUGT(magnitude, ConstantInt::get(i32, format.largest)),
                                 ConstantFP::getNaN(f32), absolute);
@@ -98,8 +101,8 @@ Value *StorageConverter::encodeSmall(Value *value, const Format &format) {
   Value *result = b.CreateLShr(rounded, dropped);
   if (format.exponent != 8) {
     result = b.CreateSub(result, number((127 - format.bias) << format.mantissa));
-    // Subnormal results: adding 2^(23 + e) for the right e makes the sum's own rounding keep multiples
-    // of the smallest subnormal, and its low bits count them.
+    // Subnormal results: adding 2^(23 + e) for the right e makes the sum's own rounding keep
+    // multiples of the smallest subnormal, and its low bits count them.
     unsigned magicExponent = 127 + 23 + 1 - format.bias - format.mantissa;
     Value *magic = b.CreateBitCast(number(magicExponent << 23), f32);
     Value *absolute = b.CreateBitCast(magnitude, f32);
@@ -109,7 +112,8 @@ Value *StorageConverter::encodeSmall(Value *value, const Format &format) {
     result = b.CreateSelect(small, counted, result);
   }
   unsigned overflow = format.hasInfinity ? format.largest + 1 : format.nan;
-  result = b.CreateSelect(b.CreateICmpUGT(result, number(format.largest)), number(overflow), result);
+  result =
+      b.CreateSelect(b.CreateICmpUGT(result, number(format.largest)), number(overflow), result);
   Value *isNan = b.CreateICmpUGT(magnitude, number(0x7f800000));
   result = b.CreateSelect(isNan, number(format.nan), result);
   return b.CreateTrunc(b.CreateOr(result, sign), like(value, b.getIntNTy(bits)));
@@ -119,7 +123,8 @@ Value *StorageConverter::encodeSmall(Value *value, const Format &format) {
 Value *StorageConverter::encodePackedBF16(Value *value) {
   value = toF32(value);
   auto pairOf = [&](Value *low, Value *high) {
-    return b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {high, low}), b.getInt32Ty());
+    return b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {high, low}),
+                           b.getInt32Ty());
   };
   auto *vector = dyn_cast<FixedVectorType>(value->getType());
   if (!vector)
@@ -128,7 +133,8 @@ Value *StorageConverter::encodePackedBF16(Value *value) {
   Value *words = PoisonValue::get(FixedVectorType::get(b.getInt32Ty(), divideCeil(count, 2)));
   for (unsigned n = 0; n < count; n += 2) {
     Value *low = b.CreateExtractElement(value, n);
-    Value *high = n + 1 < count ? b.CreateExtractElement(value, n + 1) : ConstantFP::get(b.getFloatTy(), 0);
+    Value *high =
+        n + 1 < count ? b.CreateExtractElement(value, n + 1) : ConstantFP::get(b.getFloatTy(), 0);
     words = b.CreateInsertElement(words, pairOf(low, high), n / 2);
   }
   Value *all = b.CreateBitCast(words, FixedVectorType::get(b.getInt16Ty(), alignTo(count, 2)));
@@ -165,7 +171,8 @@ Value *StorageConverter::encode(Value *value, mlir::Type element) {
   if (element.isBF16() && hasPackedBF16Convert) {
     // The instruction makes 0x7fff of every nan; what is stored is the same on all machines.
     Value *single = toF32(value), *bits = b.CreateBitCast(single, like(value, b.getInt32Ty()));
-    Value *sign = b.CreateTrunc(b.CreateAnd(b.CreateLShr(bits, 16), 0x8000), like(value, b.getInt16Ty()));
+    Value *sign =
+        b.CreateTrunc(b.CreateAnd(b.CreateLShr(bits, 16), 0x8000), like(value, b.getInt16Ty()));
     Value *nan = b.CreateOr(sign, formatOf(element).nan);
     return b.CreateSelect(b.CreateFCmpUNO(single, single), nan, encodePackedBF16(single));
   }
@@ -209,7 +216,8 @@ Value *StorageConverter::saturate(Value *value, mlir::Type element, bool nearest
   if (!nearest) // wraps
     return b.CreateSExtOrTrunc(value, like(value, b.getIntNTy(stored)));
   if (isUnsigned && width >= have)
-    value = b.CreateBinaryIntrinsic(Intrinsic::smax, value, Constant::getNullValue(value->getType()));
+    value =
+        b.CreateBinaryIntrinsic(Intrinsic::smax, value, Constant::getNullValue(value->getType()));
   if (width < have) {
     int64_t low = isUnsigned ? 0 : -(int64_t(1) << (width - 1));
     int64_t high = isUnsigned ? (int64_t(1) << width) - 1 : (int64_t(1) << (width - 1)) - 1;

@@ -6,30 +6,32 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions between what lies in memory and compute types (f32, f64, i32, i64, i1), on scalars and
-// vectors alike. bf16, f8 and integers are done on bits, so that host and device agree; f16 uses the
-// hardware's conversions, which round to nearest even everywhere. ir/DTypes.h has the same functions on
-// host scalars.
+// Conversions between what lies in memory and compute types (f32, f64, i32, i64, i1), on scalars
+// and vectors alike. bf16, f8 and integers are done on bits, so that host and device agree; f16
+// uses the hardware's conversions, which round to nearest even everywhere. ir/DTypes.h has the same
+// functions on host scalars.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_COMMON_STORAGETYPES_H
 #define TEGULA_CODEGEN_COMMON_STORAGETYPES_H
 
-#include "llvm/IR/IRBuilder.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/IR/IRBuilder.h"
 
 namespace tegula {
 
 class StorageConverter {
 public:
   /// `hasPackedBF16Convert`: the machine rounds two f32 to bf16 by one instruction, nan aside.
-  explicit StorageConverter(llvm::IRBuilder<> &b, bool hasPackedBF16Convert = false) : b(b), hasPackedBF16Convert(hasPackedBF16Convert) {}
+  explicit StorageConverter(llvm::IRBuilder<> &b, bool hasPackedBF16Convert = false)
+      : b(b), hasPackedBF16Convert(hasPackedBF16Convert) {}
 
   /// Storage bits to the element's compute type.
   llvm::Value *decode(llvm::Value *raw, mlir::Type element);
   /// A value of the compute type to storage: floats round to nearest even, integers wrap.
   llvm::Value *encode(llvm::Value *value, mlir::Type element);
-  /// A value of any compute type to storage of `element`, as `T(v)` does: floats to integers truncate
+  /// A value of any compute type to storage of `element`, as `T(v)` does: floats to integers
+  /// truncate
   /// (`nearest`: round to nearest even), saturate, and take nan to 0; integers saturate.
   llvm::Value *saturate(llvm::Value *value, mlir::Type element, bool nearest);
 

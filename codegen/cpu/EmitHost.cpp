@@ -167,7 +167,7 @@ void HostEmitter::begin(Function *target) {
 }
 
 Value *HostEmitter::ownMemory(tgl::TempOp op, tgl::TglTensorType type,
-                 const DenseMap<mlir::Operation *, Value *> &shares) {
+                              const DenseMap<mlir::Operation *, Value *> &shares) {
   auto *constant = dyn_cast<ConstantInt>(emitBytes(type));
   if (constant && constant->getSExtValue() <= stackBytes) {
     IRBuilder<>::InsertPointGuard guard(b);

@@ -35,7 +35,7 @@ HostEmitter::Captured HostEmitter::capturesOf(mlir::Operation *op) {
 }
 
 void HostEmitter::outline(mlir::Operation *op, Value *count, Value *cost, ArrayRef<Value *> extra,
-             OutlinedBody inside) {
+                          OutlinedBody inside) {
   Captured captured = capturesOf(op);
   SmallVector<Value *> slots;
   for (mlir::Value tensor : captured.tensors)
@@ -85,7 +85,7 @@ void HostEmitter::outline(mlir::Operation *op, Value *count, Value *cost, ArrayR
 }
 
 void HostEmitter::emitBody(Function *body, const Captured &captured, ArrayRef<StringRef> symbols,
-              size_t numExtra, StructType *frameType, OutlinedBody inside) {
+                           size_t numExtra, StructType *frameType, OutlinedBody inside) {
   IRBuilder<>::InsertPointGuard guard(b);
   auto savedValues = values;
   auto savedBuffers = buffers;
@@ -168,10 +168,10 @@ void HostEmitter::allocateScratch(tgl::ParallelOp op) {
 
 Value *HostEmitter::emitMemory(unsigned member, Value *bytes) {
   Type *pointer = b.getPtrTy();
-  Value *callee = b.CreateLoad(
-      pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, member));
-  Value *space = b.CreateCall(FunctionType::get(pointer, {pointer, b.getInt64Ty()}, false),
-                              callee, {hostRun, bytes});
+  Value *callee =
+      b.CreateLoad(pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, member));
+  Value *space = b.CreateCall(FunctionType::get(pointer, {pointer, b.getInt64Ty()}, false), callee,
+                              {hostRun, bytes});
   BasicBlock *giveUp = BasicBlock::Create(module.getContext(), "nomemory", function);
   BasicBlock *goOn = BasicBlock::Create(module.getContext(), "memory", function);
   b.CreateCondBr(b.CreateIsNull(space), giveUp, goOn);

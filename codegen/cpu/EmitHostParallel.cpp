@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/cpu/PackedGemm.h"
 #include "codegen/cpu/HostAbi.h"
 #include "codegen/cpu/HostEmitter.h"
+#include "codegen/cpu/PackedGemm.h"
 #include "ir/tgl/TglUtils.h"
 #include <cstddef>
 
@@ -15,13 +15,13 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// Points of the vectorised axis that one number stands for: at most, long enough to amortise the outlined
-/// call; at least, so that neighbours do not share cache lines and each walks along a stretch of memory.
+/// Points of the vectorised axis that one number stands for: at most, long enough to amortise the
+/// outlined call; at least, so that neighbours do not share cache lines and each walks along a
+/// stretch of memory.
 static constexpr int64_t maxLaneBlock = 4096, minLaneBlock = 128;
-/// Parts of a reduction over the whole of a kernel, and their length in points. Both follow from sizes
-/// alone: results must not depend on the number of threads.
+/// Parts of a reduction over the whole of a kernel, and their length in points. Both follow from
+/// sizes alone: results must not depend on the number of threads.
 static constexpr int64_t maxParts = 256, minPointsPerPart = 32768;
-
 
 HostEmitter::Numbering HostEmitter::numberingOf(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
@@ -60,16 +60,17 @@ void HostEmitter::emitOutlined(tgl::ParallelOp op) {
   auto asProduct = [&] {
     outline(op, shape.units, contraction.emitCost(shape), shape.values(),
             [&](Value *begin, Value *end, ArrayRef<Value *> passed) {
-      PackedGemmShape inside = PackedGemmShape::from(passed);
-      Value *memory = emitMemory(offsetof(HostRun, panels), contraction.emitScratchBytes(inside));
-      emitLoop(
-          begin, end, i64(1), {},
-          [&](Value *unit, ArrayRef<Value *>) {
-            contraction.emitUnit(inside, unit, memory);
-            return SmallVector<Value *>();
-          },
-          "unit");
-    });
+              PackedGemmShape inside = PackedGemmShape::from(passed);
+              Value *memory =
+                  emitMemory(offsetof(HostRun, panels), contraction.emitScratchBytes(inside));
+              emitLoop(
+                  begin, end, i64(1), {},
+                  [&](Value *unit, ArrayRef<Value *>) {
+                    contraction.emitUnit(inside, unit, memory);
+                    return SmallVector<Value *>();
+                  },
+                  "unit");
+            });
   };
   Value *worthwhile = contraction.emitWorthwhile(shape);
   if (auto *known = dyn_cast<ConstantInt>(worthwhile))
@@ -90,10 +91,13 @@ bool HostEmitter::emitInnerProduct(tgl::ParallelOp op) {
   Value *worthwhile = contraction.emitWorthwhile(shape);
   emitIf(worthwhile, [&] {
     Value *memory = emitMemory(offsetof(HostRun, panels), contraction.emitScratchBytes(shape));
-    emitLoop(i64(0), shape.units, one, {}, [&](Value *unit, ArrayRef<Value *>) {
-      contraction.emitUnit(shape, unit, memory);
-      return SmallVector<Value *>();
-    }, "unit");
+    emitLoop(
+        i64(0), shape.units, one, {},
+        [&](Value *unit, ArrayRef<Value *>) {
+          contraction.emitUnit(shape, unit, memory);
+          return SmallVector<Value *>();
+        },
+        "unit");
   });
   emitIf(b.CreateNot(worthwhile), [&] { Emitter::emitParallel(op); });
   return true;
@@ -128,8 +132,7 @@ void HostEmitter::emitPoints(tgl::ParallelOp op) {
           count, b.CreateUDiv(b.CreateAdd(length, b.CreateSub(laneBlock, i64(1))), laneBlock));
       length = b.CreateBinaryIntrinsic(Intrinsic::smin, length, laneBlock);
     }
-    cost =
-        b.CreateAdd(b.CreateSDiv(b.CreateMul(cost, length), i64(numbering.lane->width)), i64(1));
+    cost = b.CreateAdd(b.CreateSDiv(b.CreateMul(cost, length), i64(numbering.lane->width)), i64(1));
   }
   SmallVector<Value *> extra;
   if (blocked)
@@ -186,8 +189,8 @@ bool HostEmitter::emitParallelReduction(tgl::ReduceOp op) {
           [&](Value *begin, Value *end, ArrayRef<Value *> passed) {
             emitLoop(begin, end, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
               Value *first = b.CreateAdd(passed[1], b.CreateMul(number, passed[3]));
-              Value *last = b.CreateBinaryIntrinsic(
-                  Intrinsic::smin, b.CreateAdd(first, passed[3]), passed[2]);
+              Value *last = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(first, passed[3]),
+                                                    passed[2]);
               axisSlice = AxisSlice{op.getAxes()[0], first, last};
               Accumulator sum = emitReduceNest(op);
               axisSlice.reset();
@@ -209,8 +212,8 @@ bool HostEmitter::emitParallelReduction(tgl::ReduceOp op) {
   return true;
 }
 
-void HostEmitter::emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Value *laneBlock, Value *begin,
-                 Value *end) {
+void HostEmitter::emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Value *laneBlock,
+                              Value *begin, Value *end) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   beginPoints();
   emitLoop(begin, end, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
@@ -223,8 +226,7 @@ void HostEmitter::emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Va
     Value *block = nullptr;
     if (laneBlock) {
       Value *length = extent(axes, numbering.lane->axis);
-      Value *blocks =
-          b.CreateUDiv(b.CreateAdd(length, b.CreateSub(laneBlock, i64(1))), laneBlock);
+      Value *blocks = b.CreateUDiv(b.CreateAdd(length, b.CreateSub(laneBlock, i64(1))), laneBlock);
       block = b.CreateMul(digit(blocks), laneBlock);
     }
     for (unsigned axis : reverse(numbering.outer))

@@ -11,8 +11,9 @@
 using namespace llvm;
 using namespace tegula;
 
-/// `total = total + v` or `total = total*v` in f32, of what a loop carries: the operation, else null. (Extremes do not
-/// round, and a state of a narrower type is rounded at each step because the program says so.)
+/// `total = total + v` or `total = total*v` in f32, of what a loop carries: the operation, else
+/// null. (Extremes do not round, and a state of a narrower type is rounded at each step because the
+/// program says so.)
 static mlir::Operation *totalOf(tgl::ForOp loop, unsigned number) {
   mlir::Value carried = loop.getIterArgs()[number];
   mlir::Operation *combine = loop.getYield().getValues()[number].getDefiningOp();
@@ -49,7 +50,8 @@ void HostEmitter::emitFor(tgl::ForOp op) {
   SmallVector<Value *> results = emitLoop(
       low, high, i64(1), inits,
       [&](Value *iv, ArrayRef<Value *> carried) {
-        values[op.getLoopVar()] = op.getReverse() ? b.CreateSub(b.CreateSub(b.CreateAdd(high, low), i64(1)), iv) : iv;
+        values[op.getLoopVar()] =
+            op.getReverse() ? b.CreateSub(b.CreateSub(b.CreateAdd(high, low), i64(1)), iv) : iv;
         for (auto [number, argument] : enumerate(op.getIterArgs()))
           values[argument] = isWide(number) ? narrow(carried[number]) : carried[number];
         SmallVector<Value *> next(carried);
@@ -58,10 +60,12 @@ void HostEmitter::emitFor(tgl::ForOp op) {
           if (total == totals.end()) {
             emitOp(&nested);
           } else {
-            unsigned number = total->second, first = nested.getOperand(0) == op.getIterArgs()[number];
+            unsigned number = total->second,
+                     first = nested.getOperand(0) == op.getIterArgs()[number];
             Value *operand = widen(splat(valueOf(nested.getOperand(first))));
-            next[number] = isa<mlir::arith::AddFOp>(nested) ? b.CreateFAdd(carried[number], operand)
-                                                            : b.CreateFMul(carried[number], operand);
+            next[number] = isa<mlir::arith::AddFOp>(nested)
+                               ? b.CreateFAdd(carried[number], operand)
+                               : b.CreateFMul(carried[number], operand);
             values[nested.getResult(0)] = narrow(next[number]);
           }
           if (failed())

@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernel is one function that runs statements in order (EmitHost.cpp). A parallel statement outside of
-// others is outlined (EmitHostOutline.cpp): its points are numbered, and the runtime calls the outlined
-// function on ranges of numbers (EmitHostParallel.cpp).
+// The kernel is one function that runs statements in order (EmitHost.cpp). A parallel statement
+// outside of others is outlined (EmitHostOutline.cpp): its points are numbered, and the runtime
+// calls the outlined function on ranges of numbers (EmitHostParallel.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_CPU_HOSTEMITTER_H
 #define TEGULA_CODEGEN_CPU_HOSTEMITTER_H
 
-#include "codegen/cpu/EmitHost.h"
 #include "codegen/common/Emitter.h"
+#include "codegen/cpu/EmitHost.h"
 
 namespace tegula {
 
@@ -39,8 +39,8 @@ protected:
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;
-  /// A running sum of f32 is carried as f64 and rounded where it is read, as PyTorch does: 1 is still added
-  /// to 2^24.
+  /// A running sum of f32 is carried as f64 and rounded where it is read, as PyTorch does: 1 is
+  /// still added to 2^24.
   void emitFor(tgl::ForOp op) override;
   /// The runtime sorts; only as many elements as anyone looks at.
   void emitSort(tgl::SortOp op) override;
@@ -57,14 +57,16 @@ private:
   llvm::BasicBlock *entry = nullptr;
   Value *hostRun = nullptr;
   bool nested = false;
-  llvm::DenseMap<mlir::Operation *, Value *> scratchAddress, scratchShadow; // of private temporaries
+  llvm::DenseMap<mlir::Operation *, Value *> scratchAddress,
+      scratchShadow; // of private temporaries
   unsigned numOutlined = 0;
 
   void begin(llvm::Function *target);
 
   Value *emitBytes(tgl::TglTensorType type) { return emitSize(bytesOf(type, cacheLineBytes)); }
 
-  /// Memory of a private temporary, or of its stamps: on the stack, or its share of the scratch space.
+  /// Memory of a private temporary, or of its stamps: on the stack, or its share of the scratch
+  /// space.
   Value *ownMemory(tgl::TempOp op, tgl::TglTensorType type,
                    const llvm::DenseMap<mlir::Operation *, Value *> &shares);
 
@@ -114,19 +116,21 @@ private:
 
   //===--- Reductions of a whole kernel ---===//
 
-  /// A long reduction outside of parallel statements: parts of its first axis on all threads, then the
-  /// parts' results in order. False where it is short or cannot be cut.
+  /// A long reduction outside of parallel statements: parts of its first axis on all threads, then
+  /// the parts' results in order. False where it is short or cannot be cut.
   bool emitParallelReduction(tgl::ReduceOp op);
 
-  using OutlinedBody = llvm::function_ref<void(Value *begin, Value *end, llvm::ArrayRef<Value *> passed)>;
+  using OutlinedBody =
+      llvm::function_ref<void(Value *begin, Value *end, llvm::ArrayRef<Value *> passed)>;
 
   /// Outlines what `inside` emits for units [begin, end) of the statement and calls it for all
   /// `count`; it sees `extra` as `passed`.
   void outline(mlir::Operation *op, Value *count, Value *cost, llvm::ArrayRef<Value *> extra,
                OutlinedBody inside);
 
-  void emitBody(llvm::Function *body, const Captured &captured, llvm::ArrayRef<llvm::StringRef> symbols,
-                size_t numExtra, llvm::StructType *frameType, OutlinedBody inside);
+  void emitBody(llvm::Function *body, const Captured &captured,
+                llvm::ArrayRef<llvm::StringRef> symbols, size_t numExtra,
+                llvm::StructType *frameType, OutlinedBody inside);
 
   void emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Value *laneBlock, Value *begin,
                    Value *end);

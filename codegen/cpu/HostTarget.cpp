@@ -44,8 +44,8 @@ HostTarget::HostTarget(std::string cpu, std::string features)
     : triple(sys::getProcessTriple()), cpu(std::move(cpu)), features(std::move(features)) {
   InitializeNativeTarget();
   InitializeNativeTargetAsmPrinter();
-  std::unique_ptr<MCSubtargetInfo> known(lookup().createMCSubtargetInfo(
-      Triple(triple), this->cpu, this->features));
+  std::unique_ptr<MCSubtargetInfo> known(
+      lookup().createMCSubtargetInfo(Triple(triple), this->cpu, this->features));
   auto has = [&](StringRef name) { return known->checkFeatures(("+" + name).str()); };
   if (has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq")) {
     vectorBytes = 64;
@@ -91,8 +91,9 @@ const Target &HostTarget::lookup() const {
 std::unique_ptr<TargetMachine> HostTarget::createMachine() const {
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Standard;
-  return std::unique_ptr<TargetMachine>(lookup().createTargetMachine(
-      Triple(triple), cpu, features, options, Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Default, true));
+  return std::unique_ptr<TargetMachine>(
+      lookup().createTargetMachine(Triple(triple), cpu, features, options, Reloc::PIC_,
+                                   CodeModel::Small, CodeGenOptLevel::Default, true));
 }
 
 void applyTarget(Module &module, const HostTarget &target, TargetMachine &machine) {
@@ -109,7 +110,8 @@ void applyTarget(Module &module, const HostTarget &target, TargetMachine &machin
 }
 
 namespace {
-/// Full unrolling, where the emitter has made a loop for it: the analysis of all others is not free.
+/// Full unrolling, where the emitter has made a loop for it: the analysis of all others is not
+/// free.
 struct UnrollConstantLoops : PassInfoMixin<UnrollConstantLoops> {
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
     if (!function.hasFnAttribute(hasConstantLoop))
@@ -118,9 +120,9 @@ struct UnrollConstantLoops : PassInfoMixin<UnrollConstantLoops> {
   }
 };
 
-/// LLVM's selection for x86 takes a shift of a gather's or scatter's index for a factor of the address, which is of
-/// 64 bits as well: from 2^64 on it becomes 0, and an index that is in bounds reads anywhere. All that such a shift
-/// leaves in an address is 0.
+/// LLVM's selection for x86 takes a shift of a gather's or scatter's index for a factor of the
+/// address, which is of 64 bits as well: from 2^64 on it becomes 0, and an index that is in bounds
+/// reads anywhere. All that such a shift leaves in an address is 0.
 struct DropShiftedOutIndices : PassInfoMixin<DropShiftedOutIndices> {
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
     bool changed = false;
@@ -133,8 +135,9 @@ struct DropShiftedOutIndices : PassInfoMixin<DropShiftedOutIndices> {
       auto *address = dyn_cast<GetElementPtrInst>(access->getArgOperand(operand));
       const APInt *shift;
       if (!address || address->getNumIndices() != 1 ||
-          !PatternMatch::match(address->getOperand(1), PatternMatch::m_Shl(PatternMatch::m_Value(),
-                                                                           PatternMatch::m_APInt(shift))))
+          !PatternMatch::match(
+              address->getOperand(1),
+              PatternMatch::m_Shl(PatternMatch::m_Value(), PatternMatch::m_APInt(shift))))
         continue;
       uint64_t bytes = function.getDataLayout().getTypeAllocSize(address->getSourceElementType());
       if (shift->getZExtValue() + countr_zero(bytes) < 64)
@@ -148,9 +151,9 @@ struct DropShiftedOutIndices : PassInfoMixin<DropShiftedOutIndices> {
 } // namespace
 
 /// What our code needs of LLVM, and no more: it has its vectors, its accumulators and its order of
-/// memory when it comes here. Elementary functions are inlined as they are met, from the inside out, so that
-/// each is simplified once. Loops keep their shape, but small constant ones disappear; with `unroll` those that
-/// run for long are unrolled at the end.
+/// memory when it comes here. Elementary functions are inlined as they are met, from the inside
+/// out, so that each is simplified once. Loops keep their shape, but small constant ones disappear;
+/// with `unroll` those that run for long are unrolled at the end.
 static ModulePassManager hostPipeline(bool unroll) {
   FunctionPassManager simplify;
   simplify.addPass(SROAPass(SROAOptions::ModifyCFG));
@@ -180,15 +183,15 @@ static ModulePassManager hostPipeline(bool unroll) {
   return passes;
 }
 
-/// Elementary functions of more instructions than this are called: the code for vectors of a sine is as
-/// long as that of most kernels, and takes as long to compile.
+/// Elementary functions of more instructions than this are called: the code for vectors of a sine
+/// is as long as that of most kernels, and takes as long to compile.
 static constexpr unsigned maxInlined = 64;
-/// Unrolling gains up to 15 % (softmax on one thread) and costs as much as half of the other time: it is for modules
-/// of few instructions, where that is a few milliseconds.
+/// Unrolling gains up to 15 % (softmax on one thread) and costs as much as half of the other time:
+/// it is for modules of few instructions, where that is a few milliseconds.
 static constexpr unsigned maxUnrolled = 1000;
 
-/// The function of a kernel where it only computes numbers and calls others: selecting its instructions
-/// with care would take longer than it will ever run.
+/// The function of a kernel where it only computes numbers and calls others: selecting its
+/// instructions with care would take longer than it will ever run.
 static bool isRunOnce(const Function &function) {
   if (function.isDeclaration() || function.hasLocalLinkage())
     return false;
@@ -199,7 +202,8 @@ static bool isRunOnce(const Function &function) {
 
 void optimize(Module &module, TargetMachine &machine) {
   for (Function &function : module)
-    if (function.hasFnAttribute(Attribute::AlwaysInline) && function.getInstructionCount() > maxInlined) {
+    if (function.hasFnAttribute(Attribute::AlwaysInline) &&
+        function.getInstructionCount() > maxInlined) {
       function.removeFnAttr(Attribute::AlwaysInline);
       function.addFnAttr(Attribute::NoInline);
     }

@@ -23,10 +23,10 @@ namespace tegula {
 
 struct HostTarget {
   std::string triple, cpu, features;
-  unsigned vectorBytes = 16;     ///< of the widest vector register in use
+  unsigned vectorBytes = 16; ///< of the widest vector register in use
   unsigned vectorRegisters = 16;
-  bool hasMasks = false;         ///< masked loads and stores of every element type (AVX-512BW/VL)
-  bool hasHalf = false;          ///< f16 <-> f32 conversion instructions
+  bool hasMasks = false; ///< masked loads and stores of every element type (AVX-512BW/VL)
+  bool hasHalf = false;  ///< f16 <-> f32 conversion instructions
   bool hasFma = false;
   unsigned l1Bytes = 32 << 10, l2Bytes = 512 << 10;
 

@@ -39,8 +39,8 @@ static SmallVector<char, 0> emit(Module &module, TargetMachine &machine, CodeGen
 }
 
 std::unique_ptr<MemoryBuffer> emitObject(Module &module, TargetMachine &machine) {
-  return std::make_unique<SmallVectorMemoryBuffer>(emit(module, machine, CodeGenFileType::ObjectFile),
-                                                   module.getName(), false);
+  return std::make_unique<SmallVectorMemoryBuffer>(
+      emit(module, machine, CodeGenFileType::ObjectFile), module.getName(), false);
 }
 
 std::string emitAssembly(Module &module, TargetMachine &machine) {
@@ -99,9 +99,9 @@ Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuf
   return load(std::move(objects));
 }
 
-/// Room for the sections of all objects, each in pages of its own, with tables of what they call elsewhere. Their
-/// references to each other reach 2 GB, and in a process that maps much there is no telling what is how far apart:
-/// so all are in one range.
+/// Room for the sections of all objects, each in pages of its own, with tables of what they call
+/// elsewhere. Their references to each other reach 2 GB, and in a process that maps much there is
+/// no telling what is how far apart: so all are in one range.
 static size_t bytesForAll(ArrayRef<std::unique_ptr<MemoryBuffer>> objects) {
   size_t pageBytes = sys::Process::getPageSizeEstimate(), bytes = 0;
   for (const std::unique_ptr<MemoryBuffer> &object : objects)
@@ -111,8 +111,8 @@ static size_t bytesForAll(ArrayRef<std::unique_ptr<MemoryBuffer>> objects) {
 
 Expected<std::unique_ptr<LoadedCode>>
 LoadedCode::load(std::vector<std::unique_ptr<MemoryBuffer>> objects) {
-  auto memory =
-      orc::MapperJITLinkMemoryManager::CreateWithMapper<orc::InProcessMemoryMapper>(bytesForAll(objects));
+  auto memory = orc::MapperJITLinkMemoryManager::CreateWithMapper<orc::InProcessMemoryMapper>(
+      bytesForAll(objects));
   if (!memory)
     return memory.takeError();
   auto control = orc::SelfExecutorProcessControl::Create();

@@ -30,7 +30,8 @@ std::string emitAssembly(llvm::Module &module, llvm::TargetMachine &machine);
 /// functions that LLVM may call (memcpy and the like, fma).
 class LoadedCode {
 public:
-  static llvm::Expected<std::unique_ptr<LoadedCode>> load(std::unique_ptr<llvm::MemoryBuffer> object);
+  static llvm::Expected<std::unique_ptr<LoadedCode>>
+  load(std::unique_ptr<llvm::MemoryBuffer> object);
   /// Objects that refer to each other.
   static llvm::Expected<std::unique_ptr<LoadedCode>>
   load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In every nest one axis at most, of a `parallel` or of a `reduce`, becomes vector lanes. The choice
-// minimises an estimate of the time: an access costs one vector access where the axis moves it by one
-// element or not at all, and one per lane otherwise; a loop multiplies, lanes divide.
+// In every nest one axis at most, of a `parallel` or of a `reduce`, becomes vector lanes. The
+// choice minimises an estimate of the time: an access costs one vector access where the axis moves
+// it by one element or not at all, and one per lane otherwise; a loop multiplies, lanes divide.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Emitter.h"
@@ -52,9 +52,8 @@ private:
     if (std::optional<int64_t> constant = extent.asConstant())
       return std::max<double>(0, *constant);
     // Sizes that are not known when compiling are taken to be middling, indices to be half of that.
-    auto value = extent.expr().evaluate([](const IndexVar &var) -> std::optional<int64_t> {
-      return var.isSymbol() ? 256 : 128;
-    });
+    auto value = extent.expr().evaluate(
+        [](const IndexVar &var) -> std::optional<int64_t> { return var.isSymbol() ? 256 : 128; });
     // A difference of sizes (`W - KW + 1`) is no short axis.
     return value && *value >= 128 ? static_cast<double>(*value) : 128;
   }
@@ -151,7 +150,8 @@ private:
       return never;
     if (step && !isWrite && Emitter::isShortStep(*step))
       return 2 * vectors * std::abs(*step); // loads and shuffles
-    // A device's threads side by side have lanes side by side: elements apart waste what memory delivers.
+    // A device's threads side by side have lanes side by side: elements apart waste what memory
+    // delivers.
     if (whole)
       return never;
     // Every lane touches a line of its own; a scatter is a store for each lane and some.
@@ -206,7 +206,8 @@ private:
       unsigned before = lane.varying.size();
       for (mlir::Operation &nested : op->getRegion(0).front()) {
         inside += laneCost(&nested, lane);
-        varies |= any_of(nested.getOperands(), [&](mlir::Value value) { return lane.varies(value); });
+        varies |=
+            any_of(nested.getOperands(), [&](mlir::Value value) { return lane.varies(value); });
       }
       varies |= lane.varying.size() != before;
       result = points * inside;
@@ -233,8 +234,9 @@ private:
     return true;
   }
 
-  /// Loops inside of lanes wait for each sum and touch one vector of each row of memory: several vectors
-  /// share that, as far as registers go. Windows are not worth it: their masks are vectors as well.
+  /// Loops inside of lanes wait for each sum and touch one vector of each row of memory: several
+  /// vectors share that, as far as registers go. Windows are not worth it: their masks are vectors
+  /// as well.
   unsigned sideBySide(tgl::AxesOp op, mlir::Value axis) const {
     unsigned operations = 0;
     bool loops = false, plain = true;
@@ -243,7 +245,8 @@ private:
       loops |= nested != op && nested->getNumRegions();
       if (auto read = dyn_cast<tgl::ReadOp>(nested)) {
         ValueExpr offset = Emitter::elementOffset(read.getTensorType(), read.getSubscriptExprs());
-        std::optional<int64_t> step = Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; });
+        std::optional<int64_t> step =
+            Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; });
         plain &= !read.getFill() && (step == 0 || step == 1);
       }
       // Elementary functions are a dozen operations and as many constants.
@@ -291,7 +294,8 @@ private:
       double each = 1;
       for (mlir::Operation &nested : *op.getAxesBlock())
         each += laneCost(&nested, lane);
-      double total = points / std::max(1.0, extents[axis]) * std::ceil(extents[axis] / width) * each;
+      double total =
+          points / std::max(1.0, extents[axis]) * std::ceil(extents[axis] / width) * each;
       if (isReduce) // the lanes are combined at the end, once for each point around
         total += 12;
       if (total > best || total == never)
@@ -304,7 +308,8 @@ private:
       };
       while (unroll > 1 && !fits())
         unroll /= 2;
-      choice = Emitter::LaneChoice{axis, width, unroll, isParallel && !whole ? sideBySide(op, op.getAxes()[axis]) : 1};
+      choice = Emitter::LaneChoice{axis, width, unroll,
+                                   isParallel && !whole ? sideBySide(op, op.getAxes()[axis]) : 1};
     }
     if (choice) {
       // What was chosen further inside does not hold any more.

@@ -171,7 +171,7 @@ Value *PackedGemmEmitter::emitScratchBytes(const PackedGemmShape &shape) {
 
 /// The rest of the statement at the points of one tile.
 void PackedGemmEmitter::emitEpilogue(Side &row, Side &column, Value *rowPanel, Value *columnPanel,
-                                  ArrayRef<Value *> tiles) {
+                                     ArrayRef<Value *> tiles) {
   Value *firstRow = b.CreateMul(rowPanel, i64(tileRows));
   Value *numRows = minimum(i64(tileRows), b.CreateSub(row.count, firstRow));
   Value *firstColumn = b.CreateMul(columnPanel, i64(tileColumns()));

@@ -40,8 +40,8 @@ struct PackedGemmShape {
 
   /// To and from what an outlined function receives.
   llvm::SmallVector<llvm::Value *> values() const {
-    return {rows,      columns,      batch, rowPanels,  columnPanels, rowBlocks,
-            columnBlocks, units, longestSum, totalSum, tilesKept};
+    return {rows,         columns, batch,      rowPanels, columnPanels, rowBlocks,
+            columnBlocks, units,   longestSum, totalSum,  tilesKept};
   }
   static PackedGemmShape from(llvm::ArrayRef<llvm::Value *> v) {
     return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]};
@@ -71,14 +71,14 @@ private:
   /// Rows or columns of a unit.
   struct Side {
     llvm::ArrayRef<unsigned> group; ///< axes of the statement
-    bool isSingle;            ///< one axis, or axes that count as their last one
-    unsigned panel;           ///< elements of a panel
-    unsigned width;           ///< lanes when spread along its last axis
+    bool isSingle;                  ///< one axis, or axes that count as their last one
+    unsigned panel;                 ///< elements of a panel
+    unsigned width;                 ///< lanes when spread along its last axis
     llvm::SmallVector<Value *> lows, extents;
     Value *total = nullptr;
     Value *first = nullptr, *count = nullptr; ///< of the unit
     Value *tables = nullptr,
-                *tableLength = nullptr; ///< values of each axis at the unit's elements
+          *tableLength = nullptr; ///< values of each axis at the unit's elements
   };
 
   /// The summed axes of one product, in blocks of the outermost (or of all, where both sides
@@ -116,7 +116,7 @@ private:
   llvm::Function *turnKernel(unsigned count, unsigned stride);
   llvm::Function *microKernel();
   void emitEpilogue(Side &row, Side &column, Value *rowPanel, Value *columnPanel,
-                llvm::ArrayRef<Value *> tiles);
+                    llvm::ArrayRef<Value *> tiles);
 
   Emitter &e;
   llvm::IRBuilder<> &b;

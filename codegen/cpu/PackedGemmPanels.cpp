@@ -57,13 +57,14 @@ void PackedGemmEmitter::setElement(Side &side, Value *number) {
         value = b.CreateAdd(value, b.CreateAdd(side.first, number));
     }
     e.values[axes.getAxes()[axis]] = value;
-    e.setCountsOthers(axes.getAxes()[axis], side.isSingle && side.group.size() > 1 && k + 1 == side.group.size());
+    e.setCountsOthers(axes.getAxes()[axis],
+                      side.isSingle && side.group.size() > 1 && k + 1 == side.group.size());
   }
 }
 
 /// Spreads `axis` = base + lane over lanes, of which [from, to) count; from null: 0.
 void PackedGemmEmitter::spread(mlir::Value axis, unsigned width, Value *base, Value *from,
-                                Value *to, function_ref<void()> body) {
+                               Value *to, function_ref<void()> body) {
   SmallVector<Constant *> wide, narrow;
   for (unsigned lane = 0; lane < width; ++lane) {
     wide.push_back(b.getInt64(lane));
@@ -85,7 +86,7 @@ void PackedGemmEmitter::spread(mlir::Value axis, unsigned width, Value *base, Va
 /// Spreads elements first, first + 1, ... of the unit over lanes. Where they lie on several
 /// stretches of the last axis, `body` runs for each of these with a mask for the lanes on it.
 void PackedGemmEmitter::withVector(Side &side, Value *first, unsigned width,
-                                    function_ref<void()> body) {
+                                   function_ref<void()> body) {
   mlir::Value axis = axes.getAxes()[side.group.back()];
   Value *left = minimum(b.CreateSub(side.count, first), i64(width));
   if (side.isSingle) {
@@ -132,8 +133,8 @@ Value *PackedGemmEmitter::evaluate(const ContractionSide &side) {
 /// but the last axis, `position` being that of the first point along it. `collapsed`: the last axis
 /// counts for all.
 void PackedGemmEmitter::forSum(const ContractionProduct &product, const Sum &sum, Value *begin,
-                                Value *end, bool collapsed, bool withLast,
-                                function_ref<void(Value *position)> body) {
+                               Value *end, bool collapsed, bool withLast,
+                               function_ref<void(Value *position)> body) {
   tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
   unsigned rank = summed.getAxes().size();
   e.setCountsOthers(summed.getAxes().back(), collapsed && rank > 1);
@@ -178,8 +179,8 @@ void PackedGemmEmitter::forSum(const ContractionProduct &product, const Sum &sum
 
 /// Panels [position][panel] of all elements of the unit.
 void PackedGemmEmitter::pack(Side &side, const ContractionProduct &product,
-                              const ContractionSide &factors, const Sum &sum, Value *begin,
-                              Value *end, Value *panels, Value *panelLength) {
+                             const ContractionSide &factors, const Sum &sum, Value *begin,
+                             Value *end, Value *panels, Value *panelLength) {
   Value *count = ceilDiv(side.count, i64(side.panel));
   e.emitLoop(
       i64(0), count, i64(1), {},
@@ -208,8 +209,8 @@ void PackedGemmEmitter::pack(Side &side, const ContractionProduct &product,
 
 /// Lanes along rows (columns): each vector goes to the panel as it is.
 void PackedGemmEmitter::packAlongAxes(Side &side, const ContractionProduct &product,
-                                       const ContractionSide &factors, const Sum &sum, Value *begin,
-                                       Value *end, Value *panel, Value *first) {
+                                      const ContractionSide &factors, const Sum &sum, Value *begin,
+                                      Value *end, Value *panel, Value *first) {
   unsigned width = std::min(side.panel, lanes);
   withVector(side, first, width, [&] {
     forSum(product, sum, begin, end, factors.collapsesSum, true, [&](Value *position) {
@@ -223,8 +224,8 @@ void PackedGemmEmitter::packAlongAxes(Side &side, const ContractionProduct &prod
 /// Lanes along the sum: a tile of `group` rows (columns) at a time is turned around. What a run
 /// leaves beyond its end the next one overwrites; panels have room for the last.
 void PackedGemmEmitter::packAlongSum(Side &side, const ContractionProduct &product,
-                                      const ContractionSide &factors, const Sum &sum, Value *begin,
-                                      Value *end, Value *panel, Value *first, unsigned group) {
+                                     const ContractionSide &factors, const Sum &sum, Value *begin,
+                                     Value *end, Value *panel, Value *first, unsigned group) {
   tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
   mlir::Value axis = summed.getAxes().back();
   unsigned rank = summed.getAxes().size();

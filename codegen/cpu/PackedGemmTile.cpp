@@ -13,14 +13,15 @@ using namespace llvm;
 
 namespace tegula {
 
-/// `turn(tile, to)`: the tile [count][lanes] turned around to [lanes][count], rows `stride` elements apart. One
-/// function for all packing of a module: shuffles are what takes longest to compile.
+/// `turn(tile, to)`: the tile [count][lanes] turned around to [lanes][count], rows `stride`
+/// elements apart. One function for all packing of a module: shuffles are what takes longest to
+/// compile.
 ///
 /// A perfect shuffle of all elements (first half and second half interleaved) rotates the bits of
 /// an element's number by one: as many of them as `count` has bits bring the rows' bits to the end.
 Function *PackedGemmEmitter::turnKernel(unsigned count, unsigned stride) {
-  std::string name = ("tegula.turn." + Twine(element->isDoubleTy() ? "f64." : "f32.") + Twine(count) + "x" +
-                      Twine(lanes) + "." + Twine(stride))
+  std::string name = ("tegula.turn." + Twine(element->isDoubleTy() ? "f64." : "f32.") +
+                      Twine(count) + "x" + Twine(lanes) + "." + Twine(stride))
                          .str();
   if (Function *existing = e.module.getFunction(name))
     return existing;
@@ -45,7 +46,8 @@ Function *PackedGemmEmitter::turnKernel(unsigned count, unsigned stride) {
       SmallVector<int> pattern;
       for (unsigned lane = 0; lane < lanes; ++lane)
         pattern.push_back((row % 2) * (lanes / 2) + lane / 2 + (lane % 2) * lanes);
-      next.push_back(m.CreateShuffleVector(vectors[row / 2], vectors[row / 2 + count / 2], pattern));
+      next.push_back(
+          m.CreateShuffleVector(vectors[row / 2], vectors[row / 2 + count / 2], pattern));
     }
     vectors = std::move(next);
   }
@@ -58,8 +60,8 @@ Function *PackedGemmEmitter::turnKernel(unsigned count, unsigned stride) {
 }
 
 /// `micro(rows, columns, tile, length, accumulate)`: adds the product of two packed panels to a
-/// tile, or sets it. A panel's sum starts at 0 and is added once: what a sum of thousands loses grows with the
-/// length of a panel and the number of panels, not with their product.
+/// tile, or sets it. A panel's sum starts at 0 and is added once: what a sum of thousands loses
+/// grows with the length of a panel and the number of panels, not with their product.
 Function *PackedGemmEmitter::microKernel() {
   std::string name = ("tegula.tile." + Twine(element->isDoubleTy() ? "f64." : "f32.") +
                       Twine(tileRows) + "x" + Twine(tileColumns()))
@@ -127,7 +129,8 @@ Function *PackedGemmEmitter::microKernel() {
   m.SetInsertPoint(old);
   SmallVector<Value *> added;
   for (unsigned n = 0; n < count; ++n)
-    added.push_back(m.CreateFAdd(results[n], m.CreateAlignedLoad(vector, tileAt(n), Align(cacheLine))));
+    added.push_back(
+        m.CreateFAdd(results[n], m.CreateAlignedLoad(vector, tileAt(n), Align(cacheLine))));
   m.CreateBr(store);
   m.SetInsertPoint(store);
   SmallVector<PHINode *> stored;

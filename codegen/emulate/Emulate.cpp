@@ -49,7 +49,8 @@ static std::optional<unsigned> findAtom(StringRef name) {
 static std::string nameOfPtx(StringRef text) {
   SmallVector<StringRef> statements, parts;
   text.split(statements, ';', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  while (!statements.empty() && (statements.back().trim().empty() || statements.back().trim() == "}"))
+  while (!statements.empty() &&
+         (statements.back().trim().empty() || statements.back().trim() == "}"))
     statements.pop_back();
   if (statements.empty())
     return "";
@@ -68,8 +69,8 @@ static constexpr StringLiteral hooksName = "tegula.hooks", constantsName = "tegu
                                entrySuffix = ".entry";
 /// Bytes between objects of shared memory, so that leaving one is noticed.
 static constexpr uint64_t sharedGap = 64;
-/// What ptxas gives a function without asking for dynamic memory (CUDA C++ Programming Guide, "Compute
-/// Capabilities").
+/// What ptxas gives a function without asking for dynamic memory (CUDA C++ Programming Guide,
+/// "Compute Capabilities").
 static constexpr uint64_t maxSharedBytes = 48 << 10;
 /// Of a thread's own objects; the emulator's stacks have twice that.
 static constexpr uint64_t maxLocalBytes = 128 << 10;
@@ -80,7 +81,8 @@ namespace {
 class Emulation {
 public:
   Emulation(Module &module, uint64_t maxDynamicBytes)
-      : module(module), context(module.getContext()), b(context), result(std::make_unique<EmulatedCode>()) {
+      : module(module), context(module.getContext()), b(context),
+        result(std::make_unique<EmulatedCode>()) {
     result->maxDynamicBytes = maxDynamicBytes;
   }
 
@@ -100,7 +102,8 @@ private:
   EmulatedScope scopeOf(SyncScope::ID scope);
   void order(EmulatedAccess &access, AtomicOrdering ordering, SyncScope::ID scope);
   void callHook(unsigned member, FunctionType *type, ArrayRef<Value *> arguments, Value **returned);
-  void check(Instruction &before, Value *address, EmulatedAccess access, Type *type, Align alignment);
+  void check(Instruction &before, Value *address, EmulatedAccess access, Type *type,
+             Align alignment);
   void checkRange(Instruction &before, Value *address, Value *bytes, EmulatedAccess access);
   void replaceAtom(CallInst &call, unsigned atom);
   void handleCall(CallInst &call);
@@ -127,7 +130,8 @@ uint32_t Emulation::locationOf(const Instruction &instruction) {
     text = (location->getFilename() + ":" + Twine(location->getLine()) + ":" +
             Twine(location->getColumn()))
                .str();
-  auto [entry, isNew] = locationNumbers.try_emplace(text + "\n" + function.str(), result->places.size());
+  auto [entry, isNew] =
+      locationNumbers.try_emplace(text + "\n" + function.str(), result->places.size());
   if (isNew)
     result->places.push_back({text, function.str()});
   return entry->second;
@@ -149,12 +153,13 @@ void Emulation::order(EmulatedAccess &access, AtomicOrdering ordering, SyncScope
   access.scope = scopeOf(scope);
 }
 
-/// The hooks are found through a pointer that the emulator sets, so that code and emulator need not be
-/// linked. `member` is a position in EmulatorHooks.
+/// The hooks are found through a pointer that the emulator sets, so that code and emulator need not
+/// be linked. `member` is a position in EmulatorHooks.
 void Emulation::callHook(unsigned member, FunctionType *type, ArrayRef<Value *> arguments,
                          Value **returned = nullptr) {
   Value *table = b.CreateLoad(b.getPtrTy(), hooks);
-  Value *hook = b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), table, member));
+  Value *hook =
+      b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), table, member));
   Value *value = b.CreateCall(type, hook, arguments);
   if (returned)
     *returned = value;
@@ -180,21 +185,24 @@ void Emulation::check(Instruction &before, Value *address, EmulatedAccess access
   std::optional<TypeSize> size = object->getAllocationSize(module.getDataLayout());
   if (!size)
     return fail(before, "an object of a size that is not constant on a thread's stack");
-  callHook(LocalHook,
-           FunctionType::get(b.getVoidTy(), {pointer, b.getInt64Ty(), pointer, b.getInt32Ty()}, false),
-           {b.CreateAddrSpaceCast(object, pointer), b.getInt64(*size), generic, number});
+  callHook(
+      LocalHook,
+      FunctionType::get(b.getVoidTy(), {pointer, b.getInt64Ty(), pointer, b.getInt32Ty()}, false),
+      {b.CreateAddrSpaceCast(object, pointer), b.getInt64(*size), generic, number});
 }
 
-void Emulation::checkRange(Instruction &before, Value *address, Value *bytes, EmulatedAccess access) {
+void Emulation::checkRange(Instruction &before, Value *address, Value *bytes,
+                           EmulatedAccess access) {
   access.place = locationOf(before);
   b.SetInsertPoint(&before);
   callHook(RangeHook,
            FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt32Ty()}, false),
-           {b.CreateAddrSpaceCast(address, b.getPtrTy()), b.CreateZExtOrTrunc(bytes, b.getInt64Ty()),
-            b.getInt32(addAccess(access))});
+           {b.CreateAddrSpaceCast(address, b.getPtrTy()),
+            b.CreateZExtOrTrunc(bytes, b.getInt64Ty()), b.getInt32(addAccess(access))});
 }
 
-/// Operands go through memory, whatever they are, so that one kind of host function serves all atoms.
+/// Operands go through memory, whatever they are, so that one kind of host function serves all
+/// atoms.
 void Emulation::replaceAtom(CallInst &call, unsigned atom) {
   const DataLayout &layout = module.getDataLayout();
   EmulatedCall described;
@@ -261,7 +269,8 @@ void Emulation::handleCall(CallInst &call) {
     std::string name = nameOfPtx(text->getAsmString());
     if (std::optional<unsigned> atom = findAtom(name))
       return replaceAtom(call, *atom);
-    return fail(call, "the emulator has no host function for the PTX '" + text->getAsmString() + "' (Atoms.def)");
+    return fail(call, "the emulator has no host function for the PTX '" + text->getAsmString() +
+                          "' (Atoms.def)");
   }
   Function *callee = call.getCalledFunction();
   if (!callee)
@@ -302,9 +311,11 @@ void Emulation::handle(Instruction &instruction) {
     check(*store, store->getPointerOperand(), access, store->getValueOperand()->getType(),
           store->getAlign());
   } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
-    // What keeps the other half of a byte for itself alone is a store of half a byte (Emitter::storeNibbles).
+    // What keeps the other half of a byte for itself alone is a store of half a byte
+    // (Emitter::storeNibbles).
     bool isHalfStore = update->use_empty() && update->getType()->isIntegerTy(8) &&
-                       (update->getOperation() == AtomicRMWInst::And || update->getOperation() == AtomicRMWInst::Or);
+                       (update->getOperation() == AtomicRMWInst::And ||
+                        update->getOperation() == AtomicRMWInst::Or);
     access.reads = !isHalfStore;
     access.writes = true;
     order(access, update->getOrdering(), update->getSyncScopeID());
@@ -351,7 +362,10 @@ void Emulation::placeShared() {
   auto isDynamic = [](GlobalVariable *object) { return object->isDeclaration(); };
   SmallVector<GlobalVariable *> several, single, dynamic;
   for (GlobalVariable *object : objects)
-    (isDynamic(object) ? dynamic : usersOf(object).size() == 1 ? single : several).push_back(object);
+    (isDynamic(object)             ? dynamic
+     : usersOf(object).size() == 1 ? single
+                                   : several)
+        .push_back(object);
   DenseMap<Function *, uint64_t> ends, used;
   uint64_t commonEnd = 0;
   DenseMap<Function *, Value *> bases;
@@ -360,7 +374,8 @@ void Emulation::placeShared() {
     EmulatedObject placed;
     placed.name = object->getName().str();
     placed.isDynamic = isDynamic(object);
-    placed.bytes = placed.isDynamic ? 0 : layout.getTypeAllocSize(object->getValueType()).getFixedValue();
+    placed.bytes =
+        placed.isDynamic ? 0 : layout.getTypeAllocSize(object->getValueType()).getFixedValue();
     bool isOwn = users.size() == 1 && !placed.isDynamic;
     uint64_t end = placed.isDynamic ? result->sharedBytes : commonEnd;
     if (isOwn)
@@ -375,9 +390,10 @@ void Emulation::placeShared() {
     result->shared.push_back(placed);
     for (Function *function : users) {
       if ((used[function] += placed.bytes) > maxSharedBytes && failure.empty())
-        failure = (function->getName() + ": " + Twine(used[function]) +
-                   " bytes of shared memory, of which a function has at most " + Twine(maxSharedBytes))
-                      .str();
+        failure =
+            (function->getName() + ": " + Twine(used[function]) +
+             " bytes of shared memory, of which a function has at most " + Twine(maxSharedBytes))
+                .str();
       Value *&base = bases[function];
       if (!base) {
         b.SetInsertPointPastAllocas(function);
@@ -397,13 +413,14 @@ void Emulation::placeShared() {
 
 /// `void f.entry(ptr arguments)`, which calls f.
 void Emulation::addEntry(Function &function) {
-  Function *entry = Function::Create(FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false),
-                                     Function::ExternalLinkage, function.getName() + entrySuffix, module);
+  Function *entry =
+      Function::Create(FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false),
+                       Function::ExternalLinkage, function.getName() + entrySuffix, module);
   b.SetInsertPoint(BasicBlock::Create(context, "entry", entry));
   SmallVector<Value *> arguments;
   for (auto [number, argument] : enumerate(function.args())) {
-    Value *at = b.CreateLoad(
-        b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), entry->getArg(0), number));
+    Value *at = b.CreateLoad(b.getPtrTy(),
+                             b.CreateConstInBoundsGEP1_64(b.getPtrTy(), entry->getArg(0), number));
     arguments.push_back(argument.hasByValAttr() ? at : b.CreateLoad(argument.getType(), at));
   }
   b.CreateCall(&function, arguments)->setCallingConv(function.getCallingConv());
@@ -421,11 +438,12 @@ void Emulation::listConstants() {
                  b.getInt64(module.getDataLayout().getTypeAllocSize(global.getValueType()))}));
   entries.push_back(Constant::getNullValue(pair));
   auto *type = ArrayType::get(pair, entries.size());
-  new GlobalVariable(module, type, true, GlobalValue::ExternalLinkage, ConstantArray::get(type, entries),
-                     constantsName);
+  new GlobalVariable(module, type, true, GlobalValue::ExternalLinkage,
+                     ConstantArray::get(type, entries), constantsName);
 }
 
-/// Gathers and masked loads, which the optimiser makes for any target, become loads of elements, as they do for a device.
+/// Gathers and masked loads, which the optimiser makes for any target, become loads of elements, as
+/// they do for a device.
 static void scalarizeMasked(Module &module) {
   FunctionAnalysisManager analyses;
   PassBuilder().registerFunctionAnalyses(analyses);
@@ -455,7 +473,8 @@ Expected<std::unique_ptr<EmulatedCode>> Emulation::run() {
       for (Instruction &instruction : block) {
         instructions.push_back(&instruction);
         if (auto *object = dyn_cast<AllocaInst>(&instruction))
-          localBytes += object->getAllocationSize(module.getDataLayout()).value_or(TypeSize::getFixed(0));
+          localBytes +=
+              object->getAllocationSize(module.getDataLayout()).value_or(TypeSize::getFixed(0));
       }
     if (localBytes > maxLocalBytes)
       fail(*instructions.front(), Twine(localBytes) + " bytes of a thread's own objects");

@@ -6,16 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Takes the LLVM IR from which PTX would be written, after its optimisation, so that what runs is what the
-// device would run: the last step before it becomes machine code of the host instead. Every atom
-// (Atoms.def), every access to memory and every fence becomes, or is preceded by, a call of the emulator.
+// Takes the LLVM IR from which PTX would be written, after its optimisation, so that what runs is
+// what the device would run: the last step before it becomes machine code of the host instead.
+// Every atom (Atoms.def), every access to memory and every fence becomes, or is preceded by, a call
+// of the emulator.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_EMULATE_EMULATE_H
 #define TEGULA_CODEGEN_EMULATE_EMULATE_H
 
-#include "codegen/emulate/EmulatorAbi.h"
 #include "codegen/cpu/Jit.h"
+#include "codegen/emulate/EmulatorAbi.h"
 #include "target/DeviceFacts.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -24,7 +25,8 @@ namespace tegula {
 /// Who sees an atomic operation or a fence, from few to many.
 enum class EmulatedScope : uint8_t { Thread, Block, Device };
 
-/// Where an instruction stands: `softmax.tgl:3:9`, or the name of its function where that is not known.
+/// Where an instruction stands: `softmax.tgl:3:9`, or the name of its function where that is not
+/// known.
 struct EmulatedLocation {
   std::string text;
   std::string function;
@@ -66,7 +68,7 @@ public:
   std::vector<EmulatedAccess> accesses;
   std::vector<EmulatedCall> calls;
   std::vector<EmulatedObject> shared;
-  uint64_t sharedBytes = 0; // of all, the dynamic object's not counted, which is the last
+  uint64_t sharedBytes = 0;     // of all, the dynamic object's not counted, which is the last
   uint64_t maxDynamicBytes = 0; ///< of shared memory, that the device gives a block of a launch
   /// Tables in device memory: address and bytes.
   std::vector<std::pair<const void *, uint64_t>> constants;
@@ -82,9 +84,11 @@ public:
 /// The name of an atom: an NVVM intrinsic, or the text of inline PTX.
 llvm::StringRef atomName(unsigned atom);
 
-/// Makes host code of a device module, which is used up. An error names an instruction that the emulator
-/// cannot run, such as an atom without a host function. `maxDynamicBytes`: of shared memory, for a block of a launch.
-llvm::Expected<std::unique_ptr<EmulatedCode>> emulate(llvm::Module &module, uint64_t maxDynamicBytes = device::sharedBytes(90));
+/// Makes host code of a device module, which is used up. An error names an instruction that the
+/// emulator cannot run, such as an atom without a host function. `maxDynamicBytes`: of shared
+/// memory, for a block of a launch.
+llvm::Expected<std::unique_ptr<EmulatedCode>>
+emulate(llvm::Module &module, uint64_t maxDynamicBytes = device::sharedBytes(90));
 
 } // namespace tegula
 

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A GPU divides 64 bits in some seventy instructions, 32 bits in a quarter of that. Where sizes are known, divisors are
-// constants and there is nothing to do; code for all sizes divides numbers of points by sizes, all of which nearly
-// always fit 32 bits. Quotient and remainder of the same numbers share one division.
+// A GPU divides 64 bits in some seventy instructions, 32 bits in a quarter of that. Where sizes are
+// known, divisors are constants and there is nothing to do; code for all sizes divides numbers of
+// points by sizes, all of which nearly always fit 32 bits. Quotient and remainder of the same
+// numbers share one division.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/llvm/BypassDivisions.h"
@@ -33,7 +34,8 @@ struct Division {
   Value *dividend() const { return users.front()->getOperand(0); }
   Value *divisor() const { return users.front()->getOperand(1); }
   bool isSigned() const {
-    return users.front()->getOpcode() == Instruction::SDiv || users.front()->getOpcode() == Instruction::SRem;
+    return users.front()->getOpcode() == Instruction::SDiv ||
+           users.front()->getOpcode() == Instruction::SRem;
   }
 };
 
@@ -52,7 +54,8 @@ static std::vector<Division> findDivisions(Function &function) {
     MapVector<std::tuple<Value *, Value *, unsigned>, Division> own;
     for (Instruction &instruction : block) {
       auto *op = dyn_cast<BinaryOperator>(&instruction);
-      if (!op || !op->isIntDivRem() || !op->getType()->isIntegerTy(64) || isa<Constant>(op->getOperand(1)))
+      if (!op || !op->isIntDivRem() || !op->getType()->isIntegerTy(64) ||
+          isa<Constant>(op->getOperand(1)))
         continue;
       bool isSigned = op->getOpcode() == Instruction::SDiv || op->getOpcode() == Instruction::SRem;
       own[{op->getOperand(0), op->getOperand(1), isSigned}].users.push_back(op);
@@ -63,7 +66,8 @@ static std::vector<Division> findDivisions(Function &function) {
   return found;
 }
 
-/// What is asked of a division, with one instruction that divides. Numbers that fit are not negative.
+/// What is asked of a division, with one instruction that divides. Numbers that fit are not
+/// negative.
 static Results divide(IRBuilder<> &b, const Division &division, bool isShort) {
   Value *dividend = division.dividend(), *divisor = division.divisor();
   if (isShort) {
@@ -79,7 +83,8 @@ static Results divide(IRBuilder<> &b, const Division &division, bool isShort) {
     if (hasRemainder)
       results.remainder = b.CreateSub(dividend, b.CreateMul(results.quotient, divisor));
   } else {
-    results.remainder = isSigned ? b.CreateSRem(dividend, divisor) : b.CreateURem(dividend, divisor);
+    results.remainder =
+        isSigned ? b.CreateSRem(dividend, divisor) : b.CreateURem(dividend, divisor);
   }
   for (Value **value : {&results.quotient, &results.remainder})
     if (*value && isShort)
@@ -123,14 +128,16 @@ static void bypass(Division &division) {
     phi->addIncoming(ifLarge, longEnd->getParent());
     return phi;
   };
-  replace(division, {either(small.quotient, large.quotient), either(small.remainder, large.remainder)});
+  replace(division,
+          {either(small.quotient, large.quotient), either(small.remainder, large.remainder)});
 }
 
 PreservedAnalyses BypassDivisionsPass::run(Function &function, FunctionAnalysisManager &) {
   std::vector<Division> divisions = findDivisions(function);
   if (divisions.empty())
     return PreservedAnalyses::all();
-  // Code generation bypasses divisions as well, again and without being asked, but not where code is to be short.
+  // Code generation bypasses divisions as well, again and without being asked, but not where code
+  // is to be short.
   function.addFnAttr(Attribute::OptimizeForSize);
   OptPassGate &gate = function.getContext().getOptPassGate();
   if (gate.isEnabled() && !gate.shouldRunPass("bypass-divisions", function.getName()))

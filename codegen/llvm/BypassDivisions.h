@@ -12,8 +12,8 @@
 
 namespace tegula {
 
-/// Divisions of 64 bits by numbers that are not constant: in 32 bits where both fit, which is known or asked at run
-/// time. Its name, for --disable, is `bypass-divisions`.
+/// Divisions of 64 bits by numbers that are not constant: in 32 bits where both fit, which is known
+/// or asked at run time. Its name, for --disable, is `bypass-divisions`.
 class BypassDivisionsPass : public llvm::PassInfoMixin<BypassDivisionsPass> {
 public:
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);

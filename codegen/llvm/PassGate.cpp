@@ -71,7 +71,9 @@ std::string placeOf(const Any &unit) {
 }
 } // namespace
 
-PassGate::PassGate(LLVMContext &context, PassRuns *runs) : runs(runs) { context.setOptPassGate(*this); }
+PassGate::PassGate(LLVMContext &context, PassRuns *runs) : runs(runs) {
+  context.setOptPassGate(*this);
+}
 
 bool PassGate::shouldRunPass(StringRef name, StringRef where) const {
   if (!runs)

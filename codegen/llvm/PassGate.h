@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Both of LLVM's pass managers ask a gate that hangs at the context before they run a pass that code generation can
-// do without: the middle end, which we put together, and the passes that a target adds of its own (for NVPTX
-// separate-const-offset-from-gep, infer-address-spaces and speculative-execution, which began in gpucc; Ptx.cpp asks
-// for two more, which it leaves out by itself, and for the alias analysis). So no global option of LLVM is needed,
-// which would hold for every compilation of a process.
+// Both of LLVM's pass managers ask a gate that hangs at the context before they run a pass that
+// code generation can do without: the middle end, which we put together, and the passes that a
+// target adds of its own (for NVPTX separate-const-offset-from-gep, infer-address-spaces and
+// speculative-execution, which began in gpucc; Ptx.cpp asks for two more, which it leaves out by
+// itself, and for the alias analysis). So no global option of LLVM is needed, which would hold for
+// every compilation of a process.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_LLVM_PASSGATE_H
@@ -29,7 +30,8 @@ namespace tegula {
 
 class PassGate : public llvm::OptPassGate {
 public:
-  /// Lets `runs` decide for all compilations in `context`, which it must outlive. Null: every pass runs.
+  /// Lets `runs` decide for all compilations in `context`, which it must outlive. Null: every pass
+  /// runs.
   PassGate(llvm::LLVMContext &context, PassRuns *runs);
 
   bool isEnabled() const override { return runs != nullptr; }

@@ -14,7 +14,8 @@ class Module;
 
 namespace tegula {
 
-/// Notes that something in the module needs this version of PTX, 84 for 8.4, though older ones have most of the target.
+/// Notes that something in the module needs this version of PTX, 84 for 8.4, though older ones have
+/// most of the target.
 void needPtx(llvm::Module &module, unsigned version);
 /// The newest version that was noted; 0: none.
 unsigned neededPtx(const llvm::Module &module);

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All in f64, from which f32 is rounded: these functions are rare, and their ranges of reduction long.
+// All in f64, from which f32 is rounded: these functions are rare, and their ranges of reduction
+// long.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/math/LowerExp.h"
@@ -59,7 +60,8 @@ V emitErfinv(MathBuilder &m, V x) {
     V far = d.poly(d.sub(d.sqrt(d.atLeast(w, 5)), d.c(4)), ArrayRef<double>(erfinvFarF64));
     V y = d.mul(inside, d.select(isFar, far, near));
     // One step of Halley's: erf(y) - x without loss, over the derivative 2/sqrt(pi) exp(-y^2).
-    V error = d.select(d.gt(inside, d.c(0.5)), d.sub(rest, erfcOf(d, y)), d.sub(call(d, MathFunction::Erf, y), inside));
+    V error = d.select(d.gt(inside, d.c(0.5)), d.sub(rest, erfcOf(d, y)),
+                       d.sub(call(d, MathFunction::Erf, y), inside));
     V slope = d.mul(d.c(1.1283791670955126), call(d, MathFunction::Exp, d.neg(d.mul(y, y))));
     V step = d.div(error, slope);
     y = d.sub(y, d.div(step, d.fma(y, step, d.c(1))));
@@ -81,7 +83,8 @@ static V fromWhole(MathBuilder &d, V x) {
 /// lgamma of x > -1/2. Its zeros at 1 and 2 are factors, so that nothing cancels beside them.
 static V lgammaPositive(MathBuilder &d, V x) {
   V isSmall = d.lt(x, d.c(0.5));
-  // Below 1/2: lgamma(x + 1) - log|x|. From 3 to 8: y in [2, 3), and the logarithm of (x - 1)(x - 2)...
+  // Below 1/2: lgamma(x + 1) - log|x|. From 3 to 8: y in [2, 3), and the logarithm of (x - 1)(x -
+  // 2)...
   V y = d.select(isSmall, d.c(2), d.atMost(d.atLeast(x, 0.5), 8)), product = d.c(1);
   for (unsigned step = 0; step < 5; ++step) {
     V isLarge = d.b.CreateFCmpOGE(y, d.c(3));
@@ -91,7 +94,8 @@ static V lgammaPositive(MathBuilder &d, V x) {
   V u = d.select(isSmall, x, d.sub(y, d.c(1)));
   V isLow = d.lt(u, d.c(0.5));
   V lowU = d.select(isLow, u, d.c(0)), highU = d.select(isLow, d.c(0), d.sub(u, d.c(1.25)));
-  V part = d.select(isLow, d.poly(lowU, ArrayRef<double>(lgammaLowF64)), d.poly(highU, ArrayRef<double>(lgammaHighF64)));
+  V part = d.select(isLow, d.poly(lowU, ArrayRef<double>(lgammaLowF64)),
+                    d.poly(highU, ArrayRef<double>(lgammaHighF64)));
   V value = d.mul(d.mul(u, d.sub(u, d.c(1))), part);
   V shift = call(d, MathFunction::Log, d.select(isSmall, d.abs(x), product));
   value = d.select(isSmall, d.sub(value, shift), d.add(value, shift));
@@ -111,7 +115,8 @@ V emitLgamma(MathBuilder &m, V x) {
     // log(pi/|x sin(pi x)|) - lgamma(|x|)
     V rest = fromWhole(d, value);
     V sine = d.abs(emitSin(d, d.mul(d.c(M_PI), rest)));
-    V reflected = d.sub(call(d, MathFunction::Log, d.div(d.c(M_PI), d.mul(d.abs(value), sine))), positive);
+    V reflected =
+        d.sub(call(d, MathFunction::Log, d.div(d.c(M_PI), d.mul(d.abs(value), sine))), positive);
     V result = d.select(reflects, reflected, positive);
     V isPole = d.b.CreateAnd(d.b.CreateFCmpOLE(value, d.c(0)), d.eq(rest, d.c(0)));
     result = d.select(d.b.CreateOr(isPole, d.eq(d.abs(value), d.inf())), d.inf(), result);
@@ -123,12 +128,14 @@ V emitDigamma(MathBuilder &m, V x) {
   return inDoubles(m, x, [](MathBuilder &d, V value) {
     V reflects = d.lt(value, d.c(0));
     V t = d.select(reflects, d.sub(d.c(1), value), value), sum = d.c(0), lost = d.c(0);
-    // Upwards to 10; each term is less than the sum of those before it, and what a sum rounds away is kept.
+    // Upwards to 10; each term is less than the sum of those before it, and what a sum rounds away
+    // is kept.
     for (unsigned step = 0; step < 10; ++step) {
       V isLow = d.lt(t, d.c(10));
       V term = d.div(d.c(1), t), next = d.add(sum, term);
       V isFinite = d.lt(next, d.inf()); // the first term may not be
-      lost = d.select(d.b.CreateAnd(isLow, isFinite), d.add(lost, d.add(d.sub(sum, next), term)), lost);
+      lost = d.select(d.b.CreateAnd(isLow, isFinite), d.add(lost, d.add(d.sub(sum, next), term)),
+                      lost);
       sum = d.select(isLow, next, sum);
       t = d.select(isLow, d.add(t, d.c(1)), t);
     }

@@ -32,14 +32,17 @@ V inDoubles(MathBuilder &m, V x, function_ref<V(MathBuilder &, V)> function) {
 // atan, asin, acos
 //===----------------------------------------------------------------------===//
 
-/// atan(numerator/denominator) for numbers that are not negative: the quotient, or that of their difference and sum, or
-/// less its reciprocal, is at most tan(pi/8) in magnitude; pi/4 or pi/2 more, in two parts.
+/// atan(numerator/denominator) for numbers that are not negative: the quotient, or that of their
+/// difference and sum, or less its reciprocal, is at most tan(pi/8) in magnitude; pi/4 or pi/2
+/// more, in two parts.
 static V atanOfQuotient(MathBuilder &m, V numerator, V denominator) {
   constexpr double tangent = 0.41421356237309503, cotangent = 2.414213562373095;
   V isMiddle = m.gt(numerator, m.mul(denominator, m.c(tangent)));
   V isUpper = m.gt(numerator, m.mul(denominator, m.c(cotangent)));
-  V top = m.select(isUpper, m.neg(denominator), m.select(isMiddle, m.sub(numerator, denominator), numerator));
-  V bottom = m.select(isUpper, numerator, m.select(isMiddle, m.add(numerator, denominator), denominator));
+  V top = m.select(isUpper, m.neg(denominator),
+                   m.select(isMiddle, m.sub(numerator, denominator), numerator));
+  V bottom =
+      m.select(isUpper, numerator, m.select(isMiddle, m.add(numerator, denominator), denominator));
   V r = m.div(top, bottom), z = m.mul(r, r);
   // pi/2 and its half, and what is left of them.
   V high = m.pick(0, halfPiF32, halfPiF64), low = m.pick(1, halfPiF32, halfPiF64);
@@ -72,10 +75,12 @@ V emitAtan2(MathBuilder &m, V y, V x) {
   c = m.mul(c, factor);
   // inf as the larger one: the quotient is 0, or its reciprocal is.
   V value = atanOfQuotient(m, a, c);
-  value = m.select(m.eq(a, m.inf()), m.pick(0, halfPiF32, halfPiF64), m.select(m.eq(c, m.inf()), m.c(0), value));
+  value = m.select(m.eq(a, m.inf()), m.pick(0, halfPiF32, halfPiF64),
+                   m.select(m.eq(c, m.inf()), m.c(0), value));
   V isNegative = m.b.CreateICmpSLT(m.bits(x), m.ic(0));
   // pi - value, with pi in two parts.
-  V pi = m.mul(m.c(2), m.pick(0, halfPiF32, halfPiF64)), rest = m.mul(m.c(2), m.pick(1, halfPiF32, halfPiF64));
+  V pi = m.mul(m.c(2), m.pick(0, halfPiF32, halfPiF64)),
+    rest = m.mul(m.c(2), m.pick(1, halfPiF32, halfPiF64));
   V beyond = m.sub(pi, m.sub(value, rest));
   value = m.select(isNegative, beyond, value);
   value = m.select(m.b.CreateFCmpUNO(x, y), m.nan(), value);
@@ -83,14 +88,17 @@ V emitAtan2(MathBuilder &m, V y, V x) {
 }
 
 /// asin(x) - x of |x| <= 1/2.
-static V asinRest(MathBuilder &m, V x, V z) { return m.mul(m.mul(x, z), m.poly(z, asinTailF32, asinTailF64)); }
+static V asinRest(MathBuilder &m, V x, V z) {
+  return m.mul(m.mul(x, z), m.poly(z, asinTailF32, asinTailF64));
+}
 
 V emitAsin(MathBuilder &m, V x) {
   V magnitude = m.abs(x);
   V isFar = m.gt(magnitude, m.c(0.5));
   // asin(x) = pi/2 - 2 asin(sqrt((1 - x)/2)); beyond 1 the root is a NaN.
   V half = m.mul(m.c(0.5), m.sub(m.c(1), magnitude));
-  V r = m.select(isFar, m.sqrt(half), magnitude), z = m.select(isFar, half, m.mul(magnitude, magnitude));
+  V r = m.select(isFar, m.sqrt(half), magnitude),
+    z = m.select(isFar, half, m.mul(magnitude, magnitude));
   V rest = asinRest(m, r, z);
   V far = m.sub(m.pick(0, halfPiF32, halfPiF64),
                 m.fma(m.c(2), r, m.fma(m.c(2), rest, m.neg(m.pick(1, halfPiF32, halfPiF64)))));
@@ -135,7 +143,9 @@ V emitCosh(MathBuilder &m, V x) {
 }
 
 /// log of what is beyond `limit`, where the formula's square would overflow, and ln 2 more.
-static V twiceLog(MathBuilder &m, V x) { return m.add(call(m, MathFunction::Log, x), m.c(0x1.62e42fefa39efp-1)); }
+static V twiceLog(MathBuilder &m, V x) {
+  return m.add(call(m, MathFunction::Log, x), m.c(0x1.62e42fefa39efp-1));
+}
 
 V emitAsinh(MathBuilder &m, V x) {
   return inDoubles(m, x, [](MathBuilder &d, V value) {

@@ -26,36 +26,66 @@ using V = Value *;
 
 StringRef toString(MathFunction function) {
   switch (function) {
-  case MathFunction::Exp: return "exp";
-  case MathFunction::ExpLow: return "explow";
-  case MathFunction::Exp2: return "exp2";
-  case MathFunction::Expm1: return "expm1";
-  case MathFunction::Log: return "log";
-  case MathFunction::Log2: return "log2";
-  case MathFunction::Log1p: return "log1p";
-  case MathFunction::Log1pExp: return "log1pexp";
-  case MathFunction::Sin: return "sin";
-  case MathFunction::Cos: return "cos";
-  case MathFunction::Tan: return "tan";
-  case MathFunction::Tanh: return "tanh";
-  case MathFunction::Erf: return "erf";
-  case MathFunction::Log10: return "log10";
-  case MathFunction::Asin: return "asin";
-  case MathFunction::Acos: return "acos";
-  case MathFunction::Atan: return "atan";
-  case MathFunction::Atan2: return "atan2";
-  case MathFunction::Sinh: return "sinh";
-  case MathFunction::Cosh: return "cosh";
-  case MathFunction::Asinh: return "asinh";
-  case MathFunction::Acosh: return "acosh";
-  case MathFunction::Atanh: return "atanh";
-  case MathFunction::Erfc: return "erfc";
-  case MathFunction::Erfinv: return "erfinv";
-  case MathFunction::Lgamma: return "lgamma";
-  case MathFunction::Digamma: return "digamma";
-  case MathFunction::Pow: return "pow";
-  case MathFunction::Rsqrt: return "rsqrt";
-  case MathFunction::Fmod: return "fmod";
+  case MathFunction::Exp:
+    return "exp";
+  case MathFunction::ExpLow:
+    return "explow";
+  case MathFunction::Exp2:
+    return "exp2";
+  case MathFunction::Expm1:
+    return "expm1";
+  case MathFunction::Log:
+    return "log";
+  case MathFunction::Log2:
+    return "log2";
+  case MathFunction::Log1p:
+    return "log1p";
+  case MathFunction::Log1pExp:
+    return "log1pexp";
+  case MathFunction::Sin:
+    return "sin";
+  case MathFunction::Cos:
+    return "cos";
+  case MathFunction::Tan:
+    return "tan";
+  case MathFunction::Tanh:
+    return "tanh";
+  case MathFunction::Erf:
+    return "erf";
+  case MathFunction::Log10:
+    return "log10";
+  case MathFunction::Asin:
+    return "asin";
+  case MathFunction::Acos:
+    return "acos";
+  case MathFunction::Atan:
+    return "atan";
+  case MathFunction::Atan2:
+    return "atan2";
+  case MathFunction::Sinh:
+    return "sinh";
+  case MathFunction::Cosh:
+    return "cosh";
+  case MathFunction::Asinh:
+    return "asinh";
+  case MathFunction::Acosh:
+    return "acosh";
+  case MathFunction::Atanh:
+    return "atanh";
+  case MathFunction::Erfc:
+    return "erfc";
+  case MathFunction::Erfinv:
+    return "erfinv";
+  case MathFunction::Lgamma:
+    return "lgamma";
+  case MathFunction::Digamma:
+    return "digamma";
+  case MathFunction::Pow:
+    return "pow";
+  case MathFunction::Rsqrt:
+    return "rsqrt";
+  case MathFunction::Fmod:
+    return "fmod";
   }
   llvm_unreachable("every elementary function has a name");
 }
@@ -76,7 +106,8 @@ struct Rounded {
 };
 static Rounded roundTimes(MathBuilder &m, V x, V factor) {
   V shifted = factor ? m.fma(x, factor, m.magic()) : m.add(x, m.magic());
-  return {m.b.CreateSub(m.bits(shifted), m.bits(m.magic())), m.sub(shifted, m.magic()), m.bits(shifted)};
+  return {m.b.CreateSub(m.bits(shifted), m.bits(m.magic())), m.sub(shifted, m.magic()),
+          m.bits(shifted)};
 }
 
 Power expParts(MathBuilder &m, V x) {
@@ -98,7 +129,8 @@ static V emitExp(MathBuilder &m, V x) {
   return m.mul(m.fma(power.tail, first, first), m.pow2(m.b.CreateSub(power.n, half)));
 }
 
-/// The same bits for x of at most maxExpLow: scaled by a constant power of two every 2^n is a normal number.
+/// The same bits for x of at most maxExpLow: scaled by a constant power of two every 2^n is a
+/// normal number.
 static V emitExpLow(MathBuilder &m, V x) {
   unsigned up = m.isDouble ? 512 : 64;
   Power power = expParts(m, m.atLeast(x, m.isDouble ? minExpF64 : minExpF32));
@@ -107,8 +139,8 @@ static V emitExpLow(MathBuilder &m, V x) {
   return m.mul(m.fma(power.tail, scaled, scaled), m.c(std::ldexp(1.0, -int(up))));
 }
 
-/// exp(x) where neither x nor the result is far from 1: |x| < 80, and anything for a NaN. The power is added to the
-/// exponent of p.
+/// exp(x) where neither x nor the result is far from 1: |x| < 80, and anything for a NaN. The power
+/// is added to the exponent of p.
 static V emitNearExp(MathBuilder &m, V x) {
   Power power = expParts(m, x);
   V p = m.add(m.c(1), power.tail);
@@ -148,8 +180,8 @@ static V emitExpm1(MathBuilder &m, V x) {
 
 /// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)], for positive finite x.
 struct Decomposed {
-  V k;      // integer
-  V power;  // k as a float
+  V k;     // integer
+  V power; // k as a float
   V f;
 };
 
@@ -244,10 +276,12 @@ static V emitLog1p(MathBuilder &m, V x) {
   return m.select(m.lt(m.abs(x), m.c(m.isDouble ? 0x1p-54 : 0x1p-25)), x, value);
 }
 
-/// log1p(exp(-|x|)): the sum is 2 at most, so that its exponent takes one comparison, and nothing is special.
+/// log1p(exp(-|x|)): the sum is 2 at most, so that its exponent takes one comparison, and nothing
+/// is special.
 static V emitLog1pExp(MathBuilder &m, V x) {
   V e = emitExpLow(m, m.neg(m.abs(x)));
-  V isUpper = m.b.CreateFCmpOGE(m.add(m.c(1), e), m.c(m.isDouble ? 0x1.6a09e667f3bcdp+0 : 0x1.6a09e6p+0));
+  V isUpper =
+      m.b.CreateFCmpOGE(m.add(m.c(1), e), m.c(m.isDouble ? 0x1.6a09e667f3bcdp+0 : 0x1.6a09e6p+0));
   V f = m.select(isUpper, m.fma(m.c(0.5), e, m.c(-0.5)), e);
   return naturalLog(m, m.select(isUpper, m.c(1), m.c(0)), f);
 }
@@ -273,7 +307,8 @@ static V lookUp(MathBuilder &m, ArrayRef<double> table, V index, const Twine &na
   GlobalVariable *global = module.getGlobalVariable(name.str(), true);
   if (!global) {
     Constant *data = ConstantDataArray::get(m.b.getContext(), table);
-    global = new GlobalVariable(module, data->getType(), true, GlobalValue::InternalLinkage, data, name);
+    global =
+        new GlobalVariable(module, data->getType(), true, GlobalValue::InternalLinkage, data, name);
   }
   V address = m.b.CreateGEP(m.b.getDoubleTy(), global, index);
   if (auto *vector = dyn_cast<FixedVectorType>(m.type))
@@ -446,36 +481,66 @@ static V emitFmod(MathBuilder &m, V x, V y) {
 
 static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
   switch (function) {
-  case MathFunction::Exp: return emitExp(m, x);
-  case MathFunction::ExpLow: return emitExpLow(m, x);
-  case MathFunction::Exp2: return emitExp2(m, x);
-  case MathFunction::Expm1: return emitExpm1(m, x);
-  case MathFunction::Log: return emitLog(m, x);
-  case MathFunction::Log2: return emitLog2(m, x);
-  case MathFunction::Log1p: return emitLog1p(m, x);
-  case MathFunction::Log1pExp: return emitLog1pExp(m, x);
-  case MathFunction::Sin: return emitSin(m, x);
-  case MathFunction::Cos: return emitCos(m, x);
-  case MathFunction::Tan: return emitTan(m, x);
-  case MathFunction::Tanh: return emitTanh(m, x);
-  case MathFunction::Erf: return emitErf(m, x);
-  case MathFunction::Log10: return emitLog10(m, x);
-  case MathFunction::Asin: return emitAsin(m, x);
-  case MathFunction::Acos: return emitAcos(m, x);
-  case MathFunction::Atan: return emitAtan(m, x);
-  case MathFunction::Atan2: return emitAtan2(m, x, y);
-  case MathFunction::Sinh: return emitSinh(m, x);
-  case MathFunction::Cosh: return emitCosh(m, x);
-  case MathFunction::Asinh: return emitAsinh(m, x);
-  case MathFunction::Acosh: return emitAcosh(m, x);
-  case MathFunction::Atanh: return emitAtanh(m, x);
-  case MathFunction::Erfc: return emitErfc(m, x);
-  case MathFunction::Erfinv: return emitErfinv(m, x);
-  case MathFunction::Lgamma: return emitLgamma(m, x);
-  case MathFunction::Digamma: return emitDigamma(m, x);
-  case MathFunction::Pow: return emitPow(m, x, y);
-  case MathFunction::Rsqrt: return m.div(m.c(1), m.sqrt(x));
-  case MathFunction::Fmod: return emitFmod(m, x, y);
+  case MathFunction::Exp:
+    return emitExp(m, x);
+  case MathFunction::ExpLow:
+    return emitExpLow(m, x);
+  case MathFunction::Exp2:
+    return emitExp2(m, x);
+  case MathFunction::Expm1:
+    return emitExpm1(m, x);
+  case MathFunction::Log:
+    return emitLog(m, x);
+  case MathFunction::Log2:
+    return emitLog2(m, x);
+  case MathFunction::Log1p:
+    return emitLog1p(m, x);
+  case MathFunction::Log1pExp:
+    return emitLog1pExp(m, x);
+  case MathFunction::Sin:
+    return emitSin(m, x);
+  case MathFunction::Cos:
+    return emitCos(m, x);
+  case MathFunction::Tan:
+    return emitTan(m, x);
+  case MathFunction::Tanh:
+    return emitTanh(m, x);
+  case MathFunction::Erf:
+    return emitErf(m, x);
+  case MathFunction::Log10:
+    return emitLog10(m, x);
+  case MathFunction::Asin:
+    return emitAsin(m, x);
+  case MathFunction::Acos:
+    return emitAcos(m, x);
+  case MathFunction::Atan:
+    return emitAtan(m, x);
+  case MathFunction::Atan2:
+    return emitAtan2(m, x, y);
+  case MathFunction::Sinh:
+    return emitSinh(m, x);
+  case MathFunction::Cosh:
+    return emitCosh(m, x);
+  case MathFunction::Asinh:
+    return emitAsinh(m, x);
+  case MathFunction::Acosh:
+    return emitAcosh(m, x);
+  case MathFunction::Atanh:
+    return emitAtanh(m, x);
+  case MathFunction::Erfc:
+    return emitErfc(m, x);
+  case MathFunction::Erfinv:
+    return emitErfinv(m, x);
+  case MathFunction::Lgamma:
+    return emitLgamma(m, x);
+  case MathFunction::Digamma:
+    return emitDigamma(m, x);
+  case MathFunction::Pow:
+    return emitPow(m, x, y);
+  case MathFunction::Rsqrt:
+    return m.div(m.c(1), m.sqrt(x));
+  case MathFunction::Fmod:
+    return emitFmod(m, x, y);
   }
   llvm_unreachable("every elementary function has a body");
 }
@@ -493,9 +558,10 @@ Function *getMathFunction(Module &module, MathFunction function, Type *type) {
   SmallVector<Type *, 2> arguments(numArguments(function), type);
   auto *result = Function::Create(FunctionType::get(type, arguments, false),
                                   GlobalValue::InternalLinkage, name, module);
-  // Said here, so that no pass has to find out that a call of what a loop does not change can leave it.
-  for (auto attribute : {Attribute::AlwaysInline, Attribute::NoUnwind, Attribute::WillReturn, Attribute::NoFree,
-                         Attribute::NoSync})
+  // Said here, so that no pass has to find out that a call of what a loop does not change can leave
+  // it.
+  for (auto attribute : {Attribute::AlwaysInline, Attribute::NoUnwind, Attribute::WillReturn,
+                         Attribute::NoFree, Attribute::NoSync})
     result->addFnAttr(attribute);
   result->setDoesNotAccessMemory();
   IRBuilder<> b(BasicBlock::Create(module.getContext(), "entry", result));

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Our own polynomials for the elementary functions, as LLVM IR on f32 and f64, scalar or vector, for
-// CPU and NVPTX alike: no library is called, and one set of measured errors (docs/math.md) holds on
-// every target. Correct at zeros, infinities, NaN, subnormals and huge arguments.
+// Our own polynomials for the elementary functions, as LLVM IR on f32 and f64, scalar or vector,
+// for CPU and NVPTX alike: no library is called, and one set of measured errors (docs/math.md)
+// holds on every target. Correct at zeros, infinities, NaN, subnormals and huge arguments.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_MATH_LOWERMATH_H
@@ -26,8 +26,36 @@ namespace tegula {
 
 /// ExpLow is exp for arguments of at most maxExpLow, Log1pExp is log1p(exp(-|x|)), to the bit.
 enum class MathFunction {
-  Exp, ExpLow, Exp2, Expm1, Log, Log2, Log10, Log1p, Log1pExp, Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinh, Cosh, Tanh,
-  Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Pow, Rsqrt, Fmod
+  Exp,
+  ExpLow,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log10,
+  Log1p,
+  Log1pExp,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Atan2,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  Erfc,
+  Erfinv,
+  Lgamma,
+  Digamma,
+  Pow,
+  Rsqrt,
+  Fmod
 };
 
 /// exp of it and what is less is far from the largest number.
@@ -35,13 +63,14 @@ inline constexpr double maxExpLow = 40;
 
 llvm::StringRef toString(MathFunction function);
 inline unsigned numArguments(MathFunction function) {
-  bool isBinary = function == MathFunction::Pow || function == MathFunction::Fmod || function == MathFunction::Atan2;
+  bool isBinary = function == MathFunction::Pow || function == MathFunction::Fmod ||
+                  function == MathFunction::Atan2;
   return isBinary ? 2 : 1;
 }
 
-/// The function `tegula.<name>.<type>` of `module`, made on first use: internal, inlined (on the CPU where it is short),
-/// without side effects. `type` is float, double or a fixed vector of them, for all arguments and
-/// the result.
+/// The function `tegula.<name>.<type>` of `module`, made on first use: internal, inlined (on the
+/// CPU where it is short), without side effects. `type` is float, double or a fixed vector of them,
+/// for all arguments and the result.
 llvm::Function *getMathFunction(llvm::Module &module, MathFunction function, llvm::Type *type);
 
 } // namespace tegula

@@ -60,7 +60,8 @@ static Function *getReduceLarge(Module &module, bool isDouble) {
   auto *function = Function::Create(
       FunctionType::get(StructType::get(context, {type, type, intType}), {type}, false),
       GlobalValue::InternalLinkage, name, module);
-  for (auto attribute : {Attribute::NoInline, Attribute::NoUnwind, Attribute::WillReturn, Attribute::Cold})
+  for (auto attribute :
+       {Attribute::NoInline, Attribute::NoUnwind, Attribute::WillReturn, Attribute::Cold})
     function->addFnAttr(attribute);
   function->setDoesNotAccessMemory(); // but a constant table
   b.SetInsertPoint(BasicBlock::Create(context, "entry", function));
@@ -70,8 +71,8 @@ static Function *getReduceLarge(Module &module, bool isDouble) {
   SmallVector<uint64_t> words = {0};
   words.append(std::begin(twoOverPi), std::end(twoOverPi));
   Constant *data = ConstantDataArray::get(context, words);
-  auto *table = new GlobalVariable(module, data->getType(), true, GlobalValue::InternalLinkage, data,
-                                   name + ".table");
+  auto *table = new GlobalVariable(module, data->getType(), true, GlobalValue::InternalLinkage,
+                                   data, name + ".table");
 
   unsigned mantissaBits = isDouble ? 52 : 23, bias = isDouble ? 1023 : 127;
   V x = function->getArg(0);
@@ -88,7 +89,8 @@ static Function *getReduceLarge(Module &module, bool isDouble) {
     return b.CreateLoad(i64, b.CreateGEP(i64, table, b.CreateAdd(word, ic(k))));
   };
   auto window = [&](unsigned k) {
-    return b.CreateZExt(b.CreateIntrinsic(i64, Intrinsic::fshl, {load(k), load(k + 1), shift}), i128);
+    return b.CreateZExt(b.CreateIntrinsic(i64, Intrinsic::fshl, {load(k), load(k + 1), shift}),
+                        i128);
   };
   V wide = b.CreateZExt(fraction, i128);
   V product = b.CreateShl(b.CreateMul(wide, window(0)), 64);
@@ -104,7 +106,8 @@ static Function *getReduceLarge(Module &module, bool isDouble) {
   V zeros = b.CreateIntrinsic(i128, Intrinsic::ctlz, {magnitude, b.getFalse()});
   V normal = b.CreateShl(magnitude, zeros);
   auto piece = [&](unsigned shift) {
-    V digits = b.CreateAnd(b.CreateTrunc(b.CreateLShr(normal, shift), i64), ic((uint64_t(1) << 53) - 1));
+    V digits =
+        b.CreateAnd(b.CreateTrunc(b.CreateLShr(normal, shift), i64), ic((uint64_t(1) << 53) - 1));
     return b.CreateSIToFP(digits, f64);
   };
   // normal = piece(75) 2^75 + piece(22) 2^22, and rest = normal 2^-(126 + zeros).
@@ -202,9 +205,10 @@ static Reduced reduce(MathBuilder &m, V x) {
   BasicBlock *slow = BasicBlock::Create(b.getContext(), "slow", function);
   BasicBlock *after = BasicBlock::Create(b.getContext(), "reduced", function);
   auto *branch = b.CreateCondBr(any, slow, after);
-  branch->setMetadata(LLVMContext::MD_prof, MDNode::get(b.getContext(), {
-      MDString::get(b.getContext(), "branch_weights"),
-      ConstantAsMetadata::get(b.getInt32(1)), ConstantAsMetadata::get(b.getInt32(1 << 20))}));
+  branch->setMetadata(LLVMContext::MD_prof,
+                      MDNode::get(b.getContext(), {MDString::get(b.getContext(), "branch_weights"),
+                                                   ConstantAsMetadata::get(b.getInt32(1)),
+                                                   ConstantAsMetadata::get(b.getInt32(1 << 20))}));
   b.SetInsertPoint(slow);
   Reduced large = reduceLargeLanes(m, x, isLarge, fast);
   BasicBlock *slowEnd = b.GetInsertBlock();
@@ -241,9 +245,7 @@ static V bitSet(MathBuilder &m, V quadrant, unsigned bit) {
 }
 
 /// Below this sin and tan are x to within a third of a unit; also keeps -0.
-static V isTiny(MathBuilder &m, V x) {
-  return m.lt(m.abs(x), m.c(m.isDouble ? 0x1p-27 : 0x1p-13));
-}
+static V isTiny(MathBuilder &m, V x) { return m.lt(m.abs(x), m.c(m.isDouble ? 0x1p-27 : 0x1p-13)); }
 
 V emitSin(MathBuilder &m, V x) {
   Reduced r = reduce(m, x);

@@ -16,9 +16,9 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/Intrinsics.h"
 
 namespace tegula {
 
@@ -39,12 +39,13 @@ public:
   V sub(V x, V y) { return b.CreateFSub(x, y); }
   V mul(V x, V y) { return b.CreateFMul(x, y); }
   V div(V x, V y) { return b.CreateFDiv(x, y); }
-  /// 1/x, rounded to nearest, for x from 1 to 2^100. Division of any numbers costs GPUs a branch for each, and what is
-  /// computed beside it the freedom to be mixed with that.
+  /// 1/x, rounded to nearest, for x from 1 to 2^100. Division of any numbers costs GPUs a branch
+  /// for each, and what is computed beside it the freedom to be mixed with that.
   V reciprocal(V x) {
     if (isDouble || !b.GetInsertBlock()->getModule()->getTargetTriple().isNVPTX())
       return div(c(1), x);
-    // The hardware's has an error of 1 ULP at most (PTX ISA, "rcp.approx.ftz.f32"), one step of Newton's the rest.
+    // The hardware's has an error of 1 ULP at most (PTX ISA, "rcp.approx.ftz.f32"), one step of
+    // Newton's the rest.
     auto approximate = [&](V one) {
       return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {one});
     };
@@ -90,7 +91,8 @@ public:
   }
   /// The polynomial of the type at hand.
   template <size_t N, size_t M> V poly(V x, const float (&single)[N], const double (&twice)[M]) {
-    return isDouble ? poly(x, llvm::ArrayRef<double>(twice)) : poly(x, llvm::ArrayRef<float>(single));
+    return isDouble ? poly(x, llvm::ArrayRef<double>(twice))
+                    : poly(x, llvm::ArrayRef<float>(single));
   }
   template <size_t N, size_t M>
   V pick(unsigned k, const float (&single)[N], const double (&twice)[M]) {

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions that emit code for a place are given constants, and the builder folds what they emit.
+// The functions that emit code for a place are given constants, and the builder folds what they
+// emit.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/nvgpu/TileLayout.h"
@@ -34,15 +35,17 @@ public:
 
   std::string run() {
     const TensorTile &tile = layout.tile;
-    os << layout.function << ": a tile of " << tile.rows << " x " << tile.columns << " for a block, ";
+    os << layout.function << ": a tile of " << tile.rows << " x " << tile.columns
+       << " for a block, ";
     if (layout.usesWgmma)
       os << tile.threads() / Wgmma::threads << " warpgroups of " << Wgmma::rows << " x "
-         << warpgroupColumns(tile) << " by wgmma" << (!layout.isWarpSpecialized    ? ""
-                                               : layout.hasCopyProducers ? ", and one that copies operands"
-                                                                   : ", as many that stage operands");
+         << warpgroupColumns(tile) << " by wgmma"
+         << (!layout.isWarpSpecialized ? ""
+             : layout.hasCopyProducers ? ", and one that copies operands"
+                                       : ", as many that stage operands");
     else
-      os << tile.warpRows << " x " << tile.warpColumns << " warps of " << tile.rows / tile.warpRows << " x "
-         << tile.columns / tile.warpColumns << " by mma.sync";
+      os << tile.warpRows << " x " << tile.warpColumns << " warps of " << tile.rows / tile.warpRows
+         << " x " << tile.columns / tile.warpColumns << " by mma.sync";
     if (tile.splits > 1)
       os << "; " << tile.splits << " blocks share the sum of a tile";
     os << "\n  dynamic shared memory: " << layout.sharedBytes << " bytes\n";
@@ -52,8 +55,10 @@ public:
         os << ' ' << number;
       os << ": " << typeName(product.type);
       if (product.multiplications > 1)
-        os << ", values as a large and a small number, " << product.multiplications << " products of them";
-      os << ", " << product.stages << " stages of " << product.a.bytes() + product.b.bytes() << " bytes\n";
+        os << ", values as a large and a small number, " << product.multiplications
+           << " products of them";
+      os << ", " << product.stages << " stages of " << product.a.bytes() + product.b.bytes()
+         << " bytes\n";
       operand("rows", product.a);
       operand("columns", product.b);
     }
@@ -82,8 +87,8 @@ private:
   }
 
   void operand(StringRef name, const OperandLayout &operand) {
-    os << "  " << name << ": " << operand.source << (operand.isCopied ? ", copied asynchronously" : "")
-       << ", at " << operand.offset << '\n';
+    os << "  " << name << ": " << operand.source
+       << (operand.isCopied ? ", copied asynchronously" : "") << ", at " << operand.offset << '\n';
     if (const auto *shared = std::get_if<MmaSharedLayout>(&operand.tile))
       sharedTile(*shared);
     else if (const auto *halo = std::get_if<HaloLayout>(&operand.tile))
@@ -98,13 +103,14 @@ private:
     auto offset = [&](unsigned line, unsigned position) {
       return number(core.offset(tile, i32(line), i32(position)));
     };
-    os << "    " << tile.lines() << " lines [" << (tile.kMajor ? "row" : "k") << "] of " << tile.lineLength()
-       << " elements of " << 8 * tile.elementBytes << " bits\n";
+    os << "    " << tile.lines() << " lines [" << (tile.kMajor ? "row" : "k") << "] of "
+       << tile.lineLength() << " elements of " << 8 * tile.elementBytes << " bits\n";
     unsigned chunks = tile.pitch() / chunkBytes;
     lines(tile.lines(), chunks, [&](unsigned line, unsigned chunk) {
       return (offset(line, chunk * inChunk) - line * tile.pitch()) / chunkBytes;
     });
-    // What a warp loads at a time: eight chunks of ldmatrix, below each other; or single words of four lines.
+    // What a warp loads at a time: eight chunks of ldmatrix, below each other; or single words of
+    // four lines.
     bool byWords = !tile.kMajor && tile.elementBytes == 4;
     unsigned deep = byWords ? 4 : 8, wide = byWords ? 8 : inChunk, worst = 1;
     for (unsigned first = 0; first < tile.lines(); first += deep)
@@ -126,18 +132,23 @@ private:
   }
 
   void patchOf(const HaloLayout &halo) {
-    os << "    " << halo.haloBuffers << " patches of " << halo.bytesOfHalo << " bytes for " << halo.taps << " taps: "
-       << halo.runs << " [run of channels] x " << halo.terms << " [plane] x [pixel] x 8 [channel]"
-       << " of 16-bit elements\n    pixels of the padded image from that of the tile's first column: ";
-    interleaveComma(halo.pixels, os, [&](const auto &stretch) { os << stretch.first << " to " << stretch.second; });
+    os << "    " << halo.haloBuffers << " patches of " << halo.bytesOfHalo << " bytes for "
+       << halo.taps << " taps: " << halo.runs << " [run of channels] x " << halo.terms
+       << " [plane] x [pixel] x 8 [channel]"
+       << " of 16-bit elements\n    pixels of the padded image from that of the tile's first "
+          "column: ";
+    interleaveComma(halo.pixels, os,
+                    [&](const auto &stretch) { os << stretch.first << " to " << stretch.second; });
     os << "\n    no swizzle: eight pixels from any on are every bank once\n";
   }
 
   void planeTile(const WgmmaSharedLayout &tile) {
     Wgmma group(b, /*isBF16=*/false);
     unsigned numLines = tile.kMajor ? tile.extent : tile.depth();
-    os << "    " << numLines << " lines [" << (tile.kMajor ? "row" : "k") << "] of " << tile.chunksPerLine()
-       << (tile.elementBytes == 1 ? " chunks of sixteen bytes" : " chunks of eight 16-bit elements");
+    os << "    " << numLines << " lines [" << (tile.kMajor ? "row" : "k") << "] of "
+       << tile.chunksPerLine()
+       << (tile.elementBytes == 1 ? " chunks of sixteen bytes"
+                                  : " chunks of eight 16-bit elements");
     if (tile.terms > 1)
       os << ", those of small numbers after them";
     if (!tile.kMajor)
@@ -145,13 +156,15 @@ private:
     os << "; the 128-byte swizzle of wgmma\n";
     unsigned chunksPerTerm = std::min(tile.chunksPerLine(), maxDrawnChunks);
     lines(numLines, chunksPerTerm * tile.terms, [&](unsigned line, unsigned chunk) {
-      unsigned place = number(group.swizzledOffset(tile, i32(line), i32(chunk % chunksPerTerm), chunk / chunksPerTerm));
+      unsigned place = number(
+          group.swizzledOffset(tile, i32(line), i32(chunk % chunksPerTerm), chunk / chunksPerTerm));
       return (place - line * WgmmaSharedLayout::lineBytes) / chunkBytes;
     });
   }
 
   /// The chunks of lines where they lie, up to the line that is like the first.
-  void lines(unsigned count, unsigned chunks, function_ref<unsigned(unsigned line, unsigned chunk)> placeOf) {
+  void lines(unsigned count, unsigned chunks,
+             function_ref<unsigned(unsigned line, unsigned chunk)> placeOf) {
     unsigned drawn = std::min(chunks, maxDrawnChunks);
     auto orderOf = [&](unsigned line) {
       std::vector<unsigned> order(drawn);
@@ -180,7 +193,8 @@ private:
     Value *lane = i32(thread % 32);
     return layout.usesWgmma
                ? wgmmaAccumulatorAt(b, layout.tile, i32(thread), lane, i32(index))
-               : mmaAccumulatorAt(b, layout.tile, warpCorner(b, layout.tile, i32(thread)), lane, index);
+               : mmaAccumulatorAt(b, layout.tile, warpCorner(b, layout.tile, i32(thread)), lane,
+                                  index);
   }
 
   void accumulators() {
@@ -195,9 +209,10 @@ private:
         holder[at] = {thread, index};
         ++holders[at];
       }
-    os << "\n  sums: " << each << " registers of each thread, " << (all_of(holders, [](unsigned n) { return n == 1; })
-                                                                      ? "every element once"
-                                                                      : "elements held by none, or by several: wrong")
+    os << "\n  sums: " << each << " registers of each thread, "
+       << (all_of(holders, [](unsigned n) { return n == 1; })
+               ? "every element once"
+               : "elements held by none, or by several: wrong")
        << "\n  warps that hold them, by blocks of 16 x 16\n";
     for (unsigned row = 0; row < tile.rows; row += 16) {
       os << format("    %4u  ", row);
@@ -234,7 +249,9 @@ std::string sourceName(mlir::Value tensor) {
   if (auto temp = tensor.getDefiningOp<tgl::TempOp>())
     return temp.getName().str();
   auto argument = cast<mlir::BlockArgument>(tensor);
-  return cast<tgl::KernelOp>(argument.getOwner()->getParentOp()).getArgName(argument.getArgNumber()).str();
+  return cast<tgl::KernelOp>(argument.getOwner()->getParentOp())
+      .getArgName(argument.getArgNumber())
+      .str();
 }
 
 std::string drawLayout(const RowLayout &layout) {
@@ -251,9 +268,11 @@ std::string drawLayout(const RowLayout &layout) {
     os << "a block";
   os << ", " << layout.rounds << " rounds of " << distribution.threads << " threads\n";
   for (const RowLayout::Slot &slot : layout.slots)
-    os << "  " << slot.source << ": vectors of " << slot.bytes << " bytes, at " << slot.offset << '\n';
+    os << "  " << slot.source << ": vectors of " << slot.bytes << " bytes, at " << slot.offset
+       << '\n';
   os << "  round  block  vectors of its threads         places, in vectors\n";
-  // One line for the block's share of a round: what its first thread and its last one that has any keep.
+  // One line for the block's share of a round: what its first thread and its last one that has any
+  // keep.
   for (int64_t round = 0; round < layout.rounds; ++round) {
     if (round >= firstRounds && round + 1 < layout.rounds) { // those in between are alike
       os << "    ...\n";
@@ -264,7 +283,9 @@ std::string drawLayout(const RowLayout &layout) {
         Value *all = rowThread(b, distribution, b.getInt64(rank), b.getInt64(thread));
         return number(rowVector(b, distribution, b.getInt64(round), all));
       };
-      auto placeOf = [&](int64_t thread) { return number(rowSlotOffset(b, distribution, b.getInt64(round), b.getInt64(thread))); };
+      auto placeOf = [&](int64_t thread) {
+        return number(rowSlotOffset(b, distribution, b.getInt64(round), b.getInt64(thread)));
+      };
       int64_t last = distribution.threads - 1;
       while (last >= 0 && vectorOf(last) >= layout.vectors)
         --last;

@@ -24,9 +24,11 @@ FragmentStep fragmentStep(const TensorTile &tile, unsigned number) {
   return {fragment / inRow * 16 + number % 4 / 2 * 8, fragment % inRow * 8 + number % 2};
 }
 
-TileCoord mmaAccumulatorAt(IRBuilder<> &b, const TensorTile &tile, TileCoord corner, Value *lane, unsigned number) {
+TileCoord mmaAccumulatorAt(IRBuilder<> &b, const TensorTile &tile, TileCoord corner, Value *lane,
+                           unsigned number) {
   Value *row = b.CreateAdd(corner.row, b.CreateLShr(lane, b.getInt32(2)));
-  Value *column = b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
+  Value *column =
+      b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
   FragmentStep step = fragmentStep(tile, number);
   return {b.CreateAdd(row, b.getInt32(step.down)), b.CreateAdd(column, b.getInt32(step.right))};
 }
@@ -44,12 +46,14 @@ TileCoord warpgroupCorner(IRBuilder<> &b, const TensorTile &tile, Value *thread)
           b.CreateMul(b.CreateURem(group, across), b.getInt32(warpgroupColumns(tile)))};
 }
 
-TileCoord wgmmaAccumulatorAt(IRBuilder<> &b, const TensorTile &tile, Value *thread, Value *lane, Value *number) {
+TileCoord wgmmaAccumulatorAt(IRBuilder<> &b, const TensorTile &tile, Value *thread, Value *lane,
+                             Value *number) {
   TileCoord corner = warpgroupCorner(b, tile, thread);
   Value *warp = b.CreateAnd(b.CreateLShr(thread, b.getInt32(5)), b.getInt32(3));
   Value *row = b.CreateAdd(b.CreateShl(warp, b.getInt32(4)), b.CreateLShr(lane, b.getInt32(2)));
   row = b.CreateAdd(corner.row, row);
-  Value *column = b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
+  Value *column =
+      b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
   // Of every four sums two are neighbours in a row, the others those eight rows below.
   Value *down = b.CreateShl(b.CreateAnd(number, b.getInt32(2)), b.getInt32(2));
   Value *right = b.CreateOr(b.CreateShl(b.CreateAnd(number, b.getInt32(~3)), b.getInt32(1)),
@@ -57,17 +61,22 @@ TileCoord wgmmaAccumulatorAt(IRBuilder<> &b, const TensorTile &tile, Value *thre
   return {b.CreateAdd(row, down), b.CreateAdd(column, right)};
 }
 
-unsigned accumulatorsPerThread(const TensorTile &tile) { return tile.rows * tile.columns / tile.threads(); }
+unsigned accumulatorsPerThread(const TensorTile &tile) {
+  return tile.rows * tile.columns / tile.threads();
+}
 
 Value *rowThread(IRBuilder<> &b, const RowDistribution &distribution, Value *rank, Value *thread) {
-  return distribution.cluster > 1 ? b.CreateNSWAdd(b.CreateNSWMul(rank, b.getInt64(distribution.threads)), thread) : thread;
+  return distribution.cluster > 1
+             ? b.CreateNSWAdd(b.CreateNSWMul(rank, b.getInt64(distribution.threads)), thread)
+             : thread;
 }
 
 Value *rowVector(IRBuilder<> &b, const RowDistribution &distribution, Value *round, Value *number) {
   return b.CreateNSWAdd(b.CreateNSWMul(round, b.getInt64(distribution.each())), number);
 }
 
-Value *rowSlotOffset(IRBuilder<> &b, const RowDistribution &distribution, Value *round, Value *thread) {
+Value *rowSlotOffset(IRBuilder<> &b, const RowDistribution &distribution, Value *round,
+                     Value *thread) {
   return b.CreateNSWAdd(b.CreateNSWMul(round, b.getInt64(distribution.threads)), thread);
 }
 

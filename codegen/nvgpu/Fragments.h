@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Computes the fragment layouts of Mma.h and Wgmma.h for a block's tile (indices are i32), and the distribution of rows over
-// threads (i64). Constant operands give constants, which is how layouts are drawn (DrawLayout.cpp) and tested.
+// Computes the fragment layouts of Mma.h and Wgmma.h for a block's tile (indices are i32), and the
+// distribution of rows over threads (i64). Constant operands give constants, which is how layouts
+// are drawn (DrawLayout.cpp) and tested.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_NVGPU_FRAGMENTS_H
@@ -30,33 +31,38 @@ struct FragmentStep {
   unsigned down, right;
 };
 FragmentStep fragmentStep(const TensorTile &tile, unsigned number);
-/// mma.sync: coordinates of accumulator `number` of a thread; accumulator number + 1 is in the next column.
-TileCoord mmaAccumulatorAt(llvm::IRBuilder<> &b, const TensorTile &tile, TileCoord corner, llvm::Value *lane,
-                      unsigned number);
+/// mma.sync: coordinates of accumulator `number` of a thread; accumulator number + 1 is in the next
+/// column.
+TileCoord mmaAccumulatorAt(llvm::IRBuilder<> &b, const TensorTile &tile, TileCoord corner,
+                           llvm::Value *lane, unsigned number);
 
 /// wgmma: columns of a warpgroup.
 unsigned warpgroupColumns(const TensorTile &tile);
 /// wgmma: first element of the thread's warpgroup tile.
 TileCoord warpgroupCorner(llvm::IRBuilder<> &b, const TensorTile &tile, llvm::Value *thread);
 /// wgmma: coordinates of accumulator `number` (i32) of a thread.
-TileCoord wgmmaAccumulatorAt(llvm::IRBuilder<> &b, const TensorTile &tile, llvm::Value *thread, llvm::Value *lane,
-                   llvm::Value *number);
+TileCoord wgmmaAccumulatorAt(llvm::IRBuilder<> &b, const TensorTile &tile, llvm::Value *thread,
+                             llvm::Value *lane, llvm::Value *number);
 
 /// Accumulators of a thread.
 unsigned accumulatorsPerThread(const TensorTile &tile);
 
-/// Distribution of a row's vectors, in rounds, over the threads of a block or of a cluster that caches it.
+/// Distribution of a row's vectors, in rounds, over the threads of a block or of a cluster that
+/// caches it.
 struct RowDistribution {
-  int64_t threads;      ///< of a block
-  unsigned cluster = 1; ///< blocks
+  int64_t threads;                                   ///< of a block
+  unsigned cluster = 1;                              ///< blocks
   int64_t each() const { return threads * cluster; } ///< vectors of a round
 };
 /// Index of the thread among those of the cluster; `rank`: that of its block.
-llvm::Value *rowThread(llvm::IRBuilder<> &b, const RowDistribution &distribution, llvm::Value *rank, llvm::Value *thread);
+llvm::Value *rowThread(llvm::IRBuilder<> &b, const RowDistribution &distribution, llvm::Value *rank,
+                       llvm::Value *thread);
 /// Vector of thread `number` in a round.
-llvm::Value *rowVector(llvm::IRBuilder<> &b, const RowDistribution &distribution, llvm::Value *round, llvm::Value *number);
+llvm::Value *rowVector(llvm::IRBuilder<> &b, const RowDistribution &distribution,
+                       llvm::Value *round, llvm::Value *number);
 /// Offset of that vector in its block's shared memory, in vectors.
-llvm::Value *rowSlotOffset(llvm::IRBuilder<> &b, const RowDistribution &distribution, llvm::Value *round, llvm::Value *thread);
+llvm::Value *rowSlotOffset(llvm::IRBuilder<> &b, const RowDistribution &distribution,
+                           llvm::Value *round, llvm::Value *thread);
 
 } // namespace tegula
 

@@ -17,8 +17,8 @@ using namespace tegula;
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// What a line's bytes are exchanged by. Eight lines of 16-byte chunks, or four lines of 32 bytes, are
-/// loaded at a time and then lie in all 32 banks.
+/// What a line's bytes are exchanged by. Eight lines of 16-byte chunks, or four lines of 32 bytes,
+/// are loaded at a time and then lie in all 32 banks.
 Value *Mma::exchange(const MmaSharedLayout &tile, Value *line) {
   unsigned chunks = std::min(tile.pitch() / 16, 8u);
   bool byWords = !tile.kMajor && tile.elementBytes == 4;
@@ -32,7 +32,7 @@ Value *Mma::offset(const MmaSharedLayout &tile, Value *line, Value *position) {
 }
 
 std::array<Value *, 4> Mma::loadBlock(const MmaSharedLayout &tile, Value *base, Value *lane,
-                                             Value *first, unsigned block, Value *step) {
+                                      Value *first, unsigned block, Value *step) {
   Type *byte = b.getInt8Ty();
   Value *low = b.CreateAnd(lane, i32(7)), *middle = b.CreateAnd(b.CreateLShr(lane, i32(3)), i32(1)),
         *high = b.CreateLShr(lane, i32(4));
@@ -43,7 +43,8 @@ std::array<Value *, 4> Mma::loadBlock(const MmaSharedLayout &tile, Value *base, 
       words[n] = b.CreateExtractValue(all, n);
     return words;
   };
-  // Lanes 8n to 8n + 7 give the lines of matrix n: n % 2 counts rows, n / 2 words, in eights and fours.
+  // Lanes 8n to 8n + 7 give the lines of matrix n: n % 2 counts rows, n / 2 words, in eights and
+  // fours.
   if (tile.kMajor) {
     Value *line = b.CreateAdd(first, b.CreateAdd(low, b.CreateShl(middle, i32(3))));
     Value *position = b.CreateAdd(b.CreateMul(high, i32(16 / tile.elementBytes)),
@@ -53,7 +54,8 @@ std::array<Value *, 4> Mma::loadBlock(const MmaSharedLayout &tile, Value *base, 
                     b.CreateInBoundsGEP(byte, address, i32(16 * block * tile.pitch())));
   }
   Value *row = b.CreateAdd(first, i32(16 * block));
-  // Lines are points of the sum: their number in the step stays in front, whole steps are constants.
+  // Lines are points of the sum: their number in the step stays in front, whole steps are
+  // constants.
   Value *stepBytes = b.CreateMul(step, i32(stepWords * (4 / tile.elementBytes) * tile.pitch()));
   auto at = [&](Value *line, Value *position) {
     Value *address = b.CreateInBoundsGEP(byte, base, offset(tile, line, position));
@@ -98,14 +100,16 @@ std::array<Value *, 4> Mma::call(Intrinsic::ID id, ArrayRef<Value *> operands) {
 }
 
 std::array<Value *, 4> Mma::multiplyBytes(ArrayRef<Value *> a, ArrayRef<Value *> columns,
-                                                 const std::array<Value *, 4> &accumulators, const ProductOperands &formats) {
+                                          const std::array<Value *, 4> &accumulators,
+                                          const ProductOperands &formats) {
   using Ids = Intrinsic::ID[2][2];
   static constexpr Ids integers = {
       {Intrinsic::nvvm_mma_m16n8k32_row_col_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8},
       {Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_u8}};
-  static constexpr Ids floats = {
-      {Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e4m3_f32, Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e5m2_f32},
-      {Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e4m3_f32, Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e5m2_f32}};
+  static constexpr Ids floats = {{Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e4m3_f32,
+                                  Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e5m2_f32},
+                                 {Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e4m3_f32,
+                                  Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e5m2_f32}};
   bool areIntegers = type == MmaType::I8;
   if (!areIntegers)
     needPtx(*b.GetInsertBlock()->getModule(), 84);
@@ -116,11 +120,12 @@ std::array<Value *, 4> Mma::multiplyBytes(ArrayRef<Value *> a, ArrayRef<Value *>
   SmallVector<Value *> operands(a);
   operands.append(columns.begin(), columns.end());
   operands.append(accumulators.begin(), accumulators.end());
-  return call((areIntegers ? integers : floats)[isSecond(formats.a)][isSecond(formats.b)], operands);
+  return call((areIntegers ? integers : floats)[isSecond(formats.a)][isSecond(formats.b)],
+              operands);
 }
 
 std::array<Value *, 4> Mma::multiply(ArrayRef<Value *> a, ArrayRef<Value *> columns,
-                                            const std::array<Value *, 4> &accumulators) {
+                                     const std::array<Value *, 4> &accumulators) {
   SmallVector<Value *> operands;
   auto *pair = FixedVectorType::get(b.getHalfTy(), 2);
   for (Value *word : llvm::concat<Value *const>(a, columns))
@@ -128,7 +133,7 @@ std::array<Value *, 4> Mma::multiply(ArrayRef<Value *> a, ArrayRef<Value *> colu
   operands.append(accumulators.begin(), accumulators.end());
   Intrinsic::ID id = type == MmaType::F16    ? Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
                      : type == MmaType::BF16 ? Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
-                                                  : Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
+                                             : Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
   return call(id, operands);
 }
 
@@ -165,5 +170,6 @@ Mma::AnyTerms Mma::splitAny(Value *word) {
   Value *small = asWord(b.CreateFSub(asFloat(word), asFloat(large)));
   Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, asFloat(word));
   Value *isInfinite = b.CreateFCmpOEQ(size, ConstantFP::getInfinity(b.getFloatTy()));
-  return {large, b.CreateSelect(isInfinite, i32(0), small), b.CreateSelect(isInfinite, i32(0), large)};
+  return {large, b.CreateSelect(isInfinite, i32(0), small),
+          b.CreateSelect(isInfinite, i32(0), large)};
 }

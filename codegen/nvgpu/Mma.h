@@ -6,19 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// mma.sync multiplies 16 rows by 8 columns over 8 words of the sum; a word is one number of TF32, two neighbours of
-// 16 bits or four bytes (PTX ISA, "Matrix Fragments for mma.m16n8k8", "m16n8k16" and "m16n8k32"). With g = lane / 4
-// and t = lane % 4 a lane holds
+// mma.sync multiplies 16 rows by 8 columns over 8 words of the sum; a word is one number of TF32,
+// two neighbours of 16 bits or four bytes (PTX ISA, "Matrix Fragments for mma.m16n8k8", "m16n8k16"
+// and "m16n8k32"). With g = lane / 4 and t = lane % 4 a lane holds
 //
 //   rows     a0 (g, t)  a1 (g + 8, t)  a2 (g, t + 4)  a3 (g + 8, t + 4)     (row, word)
 //   columns  b0 (g, t)  b1 (g, t + 4)                                      (column, word)
 //   sums     c0 (g, 2t)  c1 (g, 2t + 1)  c2 (g + 8, 2t)  c3 (g + 8, 2t + 1)
 //
-// Rows and columns are therefore loaded alike, as blocks of 16 x 8 words: a block of columns is two b's.
+// Rows and columns are therefore loaded alike, as blocks of 16 x 8 words: a block of columns is two
+// b's.
 //
-// An operand's tile in shared memory is a matrix of lines: [row][k] where neighbours are neighbours along
-// the sum, else [k][row]. Chunks of 16 bytes within a line are exchanged (XOR with some of the line's
-// number), so that a block is loaded without two lanes in the same bank.
+// An operand's tile in shared memory is a matrix of lines: [row][k] where neighbours are neighbours
+// along the sum, else [k][row]. Chunks of 16 bytes within a line are exchanged (XOR with some of
+// the line's number), so that a block is loaded without two lanes in the same bank.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_NVGPU_MMA_H
@@ -56,16 +57,17 @@ public:
 
   /// Byte of an element of the tile; both numbers i32.
   Value *offset(const MmaSharedLayout &tile, Value *line, Value *position);
-  /// The 16 x 8 words at rows `first` (i32, a multiple of 16) + `block` * 16 and the words of `step` (i32):
-  /// a0 to a3.
-  std::array<Value *, 4> loadBlock(const MmaSharedLayout &tile, Value *base, Value *lane, Value *first,
-                                   unsigned block, Value *step);
+  /// The 16 x 8 words at rows `first` (i32, a multiple of 16) + `block` * 16 and the words of
+  /// `step` (i32): a0 to a3.
+  std::array<Value *, 4> loadBlock(const MmaSharedLayout &tile, Value *base, Value *lane,
+                                   Value *first, unsigned block, Value *step);
   /// accumulators + a b, for one fragment of 16 x 8.
   std::array<Value *, 4> multiply(llvm::ArrayRef<Value *> a, llvm::ArrayRef<Value *> columns,
                                   const std::array<Value *, 4> &accumulators);
   /// accumulators + a b for 8-bit operands; A and B may differ in format.
   std::array<Value *, 4> multiplyBytes(llvm::ArrayRef<Value *> a, llvm::ArrayRef<Value *> columns,
-                                       const std::array<Value *, 4> &accumulators, const ProductOperands &formats);
+                                       const std::array<Value *, 4> &accumulators,
+                                       const ProductOperands &formats);
 
   /// The 16 bits of a value that came from such an element.
   Value *narrow(Value *value);
@@ -74,12 +76,13 @@ public:
   struct Terms {
     Value *large, *small;
   };
-  /// word = large + small. The first is a number of TF32; of the second, of 12 bits, tensor cores leave out the last at
-  /// most, which rounding to 11 would change by as much. Where either is not finite, sums of products with both are not.
+  /// word = large + small. The first is a number of TF32; of the second, of 12 bits, tensor cores
+  /// leave out the last at most, which rounding to 11 would change by as much. Where either is not
+  /// finite, sums of products with both are not.
   Terms split(Value *word);
-  /// Splits any number: of one that rounding would make infinite `large` is truncated, and of an infinity `small` is 0, of NaN
-  /// NaN. As other numbers' small parts may be 0, an infinity is not to be multiplied with them: they are multiplied with
-  /// `largeForSmall`, which is 0 then.
+  /// Splits any number: of one that rounding would make infinite `large` is truncated, and of an
+  /// infinity `small` is 0, of NaN NaN. As other numbers' small parts may be 0, an infinity is not
+  /// to be multiplied with them: they are multiplied with `largeForSmall`, which is 0 then.
   struct AnyTerms {
     Value *large, *small, *largeForSmall;
   };

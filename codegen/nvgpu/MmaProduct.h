@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Describes a block's tile along M, N and K, and the operands of its products in shared memory: for mma.sync (MmaOperand) or
-// for wgmma (WgmmaOperand).
+// Describes a block's tile along M, N and K, and the operands of its products in shared memory: for
+// mma.sync (MmaOperand) or for wgmma (WgmmaOperand).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_NVGPU_TILEPRODUCT_H
@@ -91,14 +91,12 @@ struct WgmmaProduct {
       nullptr; ///< i64, that went through the ring since the block began; null: none
   llvm::Value *scalesBefore = nullptr; ///< i32, of the tile before, where it has a place of its
                                        ///< own; null: there is one place
-  llvm::Value *stagesInAll = nullptr;   ///< i64, that will have when it ends; null: this tile's
+  llvm::Value *stagesInAll = nullptr;  ///< i64, that will have when it ends; null: this tile's
   bool isScaled() const { return type == MmaType::TF32; }
   unsigned elementBytes() const { return isBytes(type) ? 1 : 2; }
   bool copies() const { return a.isCopied || b.isCopied; }
   bool evaluates() const { return !a.isCopied || !b.isCopied; }
-  unsigned stageBytes() const {
-    return a.shared.bytes() + (b.usesHaloTile ? 0 : b.shared.bytes());
-  }
+  unsigned stageBytes() const { return a.shared.bytes() + (b.usesHaloTile ? 0 : b.shared.bytes()); }
 };
 
 } // namespace tegula

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Code generation notes here what it emitted code for; drawings ask its own functions for each place
-// (Mma::offset, Warpgroup::place, Fragments.h), so that a drawing cannot differ from the code.
+// Code generation notes here what it emitted code for; drawings ask its own functions for each
+// place (Mma::offset, Warpgroup::place, Fragments.h), so that a drawing cannot differ from the
+// code.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_NVGPU_TILELAYOUT_H
@@ -25,7 +26,8 @@ namespace tegula {
 /// Layout of the halo tiles, beside the stages (HaloTile.cpp).
 struct HaloLayout {
   unsigned haloBuffers, bytesOfHalo, runs, terms, taps;
-  llvm::SmallVector<std::pair<int64_t, int64_t>> pixels; ///< first and last of each stretch, from the tile's first
+  llvm::SmallVector<std::pair<int64_t, int64_t>>
+      pixels; ///< first and last of each stretch, from the tile's first
 
   unsigned bytes() const { return 0; } ///< of a stage
 };
@@ -34,7 +36,7 @@ struct HaloLayout {
 struct OperandLayout {
   std::string source; ///< the tensor that is read, or the number of operations that evaluate it
   std::variant<MmaSharedLayout, WgmmaSharedLayout, HaloLayout> tile;
-  unsigned offset = 0; ///< in a stage
+  unsigned offset = 0;   ///< in a stage
   bool isCopied = false; ///< asynchronously; else through registers
 
   unsigned bytes() const {
@@ -45,7 +47,7 @@ struct OperandLayout {
 struct ProductLayout {
   MmaType type;
   unsigned multiplications = 1; ///< MMAs for a product of values in split precision
-  unsigned stages = 0;  ///< stages of the ring in shared memory
+  unsigned stages = 0;          ///< stages of the ring in shared memory
   OperandLayout a, b;
 };
 
@@ -82,8 +84,8 @@ std::string sourceName(mlir::Value tensor);
 
 /// As text: which block and thread keeps which vectors, and where.
 std::string drawLayout(const RowLayout &layout);
-/// As text: who multiplies what, tiles in shared memory with the order of their chunks, and the threads and registers
-/// that hold the sums.
+/// As text: who multiplies what, tiles in shared memory with the order of their chunks, and the
+/// threads and registers that hold the sums.
 std::string drawLayout(const TileLayout &layout);
 
 } // namespace tegula

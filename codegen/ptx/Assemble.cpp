@@ -127,7 +127,8 @@ static std::string nvJitLinkVersion() {
 /// Whether the text tells lines of the program, which the cubin is then to tell too.
 static bool hasLines(StringRef ptx) { return ptx.contains("\n\t.loc\t"); }
 
-/// Threads that have something to do: functions are optimised apart from each other, with the same code as by one thread.
+/// Threads that have something to do: functions are optimised apart from each other, with the same
+/// code as by one thread.
 static unsigned threadsFor(StringRef ptx) {
   unsigned functions = std::max<size_t>(ptx.count(".entry "), 1);
   return std::min(functions, hardware_concurrency().compute_thread_count());
@@ -211,7 +212,8 @@ static std::string ptxasVersion(StringRef ptxas) {
       return;
     FileRemover remover(out);
     std::optional<StringRef> redirects[] = {StringRef(), StringRef(out), StringRef()};
-    if (sys::ExecuteAndWait(ptxas, {ptxas, "--version"}, std::nullopt, redirects)) // limits are one alarm for all threads
+    if (sys::ExecuteAndWait(ptxas, {ptxas, "--version"}, std::nullopt,
+                            redirects)) // limits are one alarm for all threads
       return;
     std::string text = readAll(out);
     size_t begin = StringRef(text).find(", V");
@@ -221,11 +223,13 @@ static std::string ptxasVersion(StringRef ptxas) {
   return version;
 }
 
-/// Where nothing is said of memory ptxas gets huge pages, and few calls for them: a tile of a product takes 27 MB, and
-/// 7,000 page faults are a tenth of its time. Names that a C library does not know it ignores.
+/// Where nothing is said of memory ptxas gets huge pages, and few calls for them: a tile of a
+/// product takes 27 MB, and 7,000 page faults are a tenth of its time. Names that a C library does
+/// not know it ignores.
 static constexpr const char *tunablesName = "GLIBC_TUNABLES";
-static constexpr const char *tunables = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:"
-                                        "glibc.malloc.mmap_threshold=134217728";
+static constexpr const char *tunables =
+    "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:"
+    "glibc.malloc.mmap_threshold=134217728";
 
 static SmallVector<StringRef> environmentOfPtxas() {
   SmallVector<StringRef> variables;
@@ -274,16 +278,18 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   SmallVector<StringRef> environment = environmentOfPtxas();
   auto run = [&] {
     std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
-    return sys::ExecuteAndWait(ptxas, arguments, ArrayRef(environment), redirects, /*SecondsToWait=*/300,
+    return sys::ExecuteAndWait(ptxas, arguments, ArrayRef(environment), redirects,
+                               /*SecondsToWait=*/300,
                                /*MemoryLimit=*/0, &message);
   };
   Workers asker([&] { ptxasVersion(ptxas); }); // another process, where they may be slow to start
-  if (!asker.start(1)) // ptxas would get no thread either, and wait for it
+  if (!asker.start(1))                         // ptxas would get no thread either, and wait for it
     threads = 1;
   if (threads > 1)
     arguments.push_back(threadsOption);
   int code = run();
-  if (code && threads > 1 && StringRef(readAll(log)).contains("split-compile")) { // one that does not know it
+  if (code && threads > 1 &&
+      StringRef(readAll(log)).contains("split-compile")) { // one that does not know it
     arguments.pop_back();
     code = run();
   }
@@ -304,8 +310,8 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
 // Either, and what they made before
 //===----------------------------------------------------------------------===//
 
-/// What tells one assembler from another without running it: to ask ptxas for its version takes as long as to find
-/// an entry saves on a small kernel. Empty where there is none.
+/// What tells one assembler from another without running it: to ask ptxas for its version takes as
+/// long as to find an entry saves on a small kernel. Empty where there is none.
 static std::string identityOf(Assembler which) {
   if (which == Assembler::NvJitLink)
     return nvJitLink().loaded ? nvJitLinkVersion() : "";
@@ -344,8 +350,9 @@ Expected<Cubin> tegula::assemble(StringRef ptx, StringRef arch, Assembler which)
   if (which == Assembler::Any) {
     which = findPtxas().empty() ? Assembler::NvJitLink : Assembler::Ptxas;
     if (which == Assembler::NvJitLink && !nvJitLink().loaded)
-      return make_error<MissingToolError>("no assembler was found: neither ptxas (TEGULA_PTXAS, CUDA_HOME, "
-                                          "PATH) nor libnvJitLink (TEGULA_NVJITLINK)");
+      return make_error<MissingToolError>(
+          "no assembler was found: neither ptxas (TEGULA_PTXAS, CUDA_HOME, "
+          "PATH) nor libnvJitLink (TEGULA_NVJITLINK)");
   }
   DiskCache cache = DiskCache::fromEnvironment();
   std::string identity = cache.isOff() ? "" : identityOf(which);

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // NVIDIA's assembler is not part of Tegula: it is found when first needed, as libnvJitLink (in
-// process, what long-lived users want) or as the `ptxas` command (for one compilation, where loading
-// the 100 MB library costs more than a process).
+// process, what long-lived users want) or as the `ptxas` command (for one compilation, where
+// loading the 100 MB library costs more than a process).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_PTX_ASSEMBLE_H
@@ -45,15 +45,15 @@ struct Cubin {
   std::string assembler;
 };
 
-/// Assembles `ptx` for `arch` (`sm_90a`), or finds what the same assembler made of it before (support/DiskCache.h).
-/// `Any` takes ptxas if there is one, else nvJitLink.
-/// ptxas is looked for in $TEGULA_PTXAS, $CUDA_HOME/bin, $PATH, /usr/local/cuda/bin; nvJitLink in
-/// $TEGULA_NVJITLINK, the loader's path, $CUDA_HOME/lib64, /usr/local/cuda/lib64.
+/// Assembles `ptx` for `arch` (`sm_90a`), or finds what the same assembler made of it before
+/// (support/DiskCache.h). `Any` takes ptxas if there is one, else nvJitLink. ptxas is looked for in
+/// $TEGULA_PTXAS, $CUDA_HOME/bin, $PATH, /usr/local/cuda/bin; nvJitLink in $TEGULA_NVJITLINK, the
+/// loader's path, $CUDA_HOME/lib64, /usr/local/cuda/lib64.
 llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef arch,
                                Assembler which = Assembler::Any);
 
-/// A program of the CUDA toolkit (`nvdisasm`): beside $TEGULA_PTXAS, in $CUDA_HOME/bin, $PATH, /usr/local/cuda/bin;
-/// empty where there is none.
+/// A program of the CUDA toolkit (`nvdisasm`): beside $TEGULA_PTXAS, in $CUDA_HOME/bin, $PATH,
+/// /usr/local/cuda/bin; empty where there is none.
 std::string findCudaTool(llvm::StringRef name);
 
 } // namespace tegula

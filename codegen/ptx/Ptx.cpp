@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/ptx/Ptx.h"
+#include "codegen/async/Async.h"
 #include "codegen/llvm/BypassDivisions.h"
 #include "codegen/llvm/PassGate.h"
 #include "codegen/llvm/PtxVersion.h"
-#include "codegen/async/Async.h"
 
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
@@ -19,8 +19,8 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/InitializePasses.h"
-#include "llvm/Pass.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Pass.h"
 #include "llvm/PassRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
@@ -49,8 +49,8 @@ void LLVMInitializeNVPTXAsmPrinter();
 
 static constexpr StringRef tripleText = "nvptx64-nvidia-cuda";
 
-/// Code generation finds some of its passes by name in the registry; without this they would silently
-/// not run.
+/// Code generation finds some of its passes by name in the registry; without this they would
+/// silently not run.
 void tegula::initializeDeviceTarget() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -85,13 +85,14 @@ std::string tegula::deviceTarget(int major, int minor) {
   return major >= 9 ? plain + "a" : plain;
 }
 
-/// The oldest PTX version that has what we use of the target (PTX ISA, "Release history"; st.async came with 8.1): what
-/// older drivers still load.
+/// The oldest PTX version that has what we use of the target (PTX ISA, "Release history"; st.async
+/// came with 8.1): what older drivers still load.
 static unsigned ptxVersion(unsigned capability) {
   return capability >= 120 ? 87 : capability >= 100 ? 86 : capability >= 90 ? 81 : 78;
 }
 
-Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef target, unsigned minPtxVersion) {
+Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef target,
+                                                                     unsigned minPtxVersion) {
   initializeDeviceTarget();
   Triple triple(tripleText);
   std::string message;
@@ -100,10 +101,11 @@ Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef t
     return createStringError(inconvertibleErrorCode(), message);
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Standard; // fma only where `contract` allows
-  std::string feature = "+ptx" + std::to_string(std::max(ptxVersion(deviceCapability(target)), minPtxVersion));
+  std::string feature =
+      "+ptx" + std::to_string(std::max(ptxVersion(deviceCapability(target)), minPtxVersion));
   std::unique_ptr<TargetMachine> machine(
-      nvptx->createTargetMachine(triple, target, feature, options, std::nullopt,
-                                 std::nullopt, CodeGenOptLevel::Default)); // Aggressive: the same code, later
+      nvptx->createTargetMachine(triple, target, feature, options, std::nullopt, std::nullopt,
+                                 CodeGenOptLevel::Default)); // Aggressive: the same code, later
   if (!machine)
     return createStringError(inconvertibleErrorCode(), "no NVPTX target machine for " + target);
   return machine;
@@ -114,7 +116,8 @@ void tegula::applyDeviceTarget(Module &module, TargetMachine &machine) {
   module.setDataLayout(machine.createDataLayout());
 }
 
-/// An analysis is no pass that would ask before it runs: asked here, in the middle end and again in code generation.
+/// An analysis is no pass that would ask before it runs: asked here, in the middle end and again in
+/// code generation.
 static bool runsAliasAnalysis(const Module &module) {
   OptPassGate &gate = module.getContext().getOptPassGate();
   return !gate.isEnabled() || gate.shouldRunPass("nvptx-aa", "");
@@ -151,10 +154,11 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   perFunction.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   perFunction.addPass(InstCombinePass());
   perFunction.addPass(SimplifyCFGPass());
-  perFunction.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+  perFunction.addPass(
+      createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
   perFunction.addPass(EarlyCSEPass(/*UseMemorySSA=*/true)); // of what is invariant now
-  perFunction.addPass(CorrelatedValuePropagationPass()); // 32-bit divisions where ranges allow
-  perFunction.addPass(InferAlignmentPass());             // vectors are one access
+  perFunction.addPass(CorrelatedValuePropagationPass());    // 32-bit divisions where ranges allow
+  perFunction.addPass(InferAlignmentPass());                // vectors are one access
   perFunction.addPass(ADCEPass());
   perFunction.addPass(SimplifyCFGPass());
   perFunction.addPass(BypassDivisionsPass()); // and where values do
@@ -166,20 +170,22 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
 }
 
 namespace {
-/// Code generation without passes that take a third of its time and find nothing in our code, unless they are asked
-/// for: addresses are canonical polynomials already. On tiles strength reduction of straight lines saves 4 % of the
-/// instructions, shifts and additions of addresses in shared memory, which ptxas folds.
+/// Code generation without passes that take a third of its time and find nothing in our code,
+/// unless they are asked for: addresses are canonical polynomials already. On tiles strength
+/// reduction of straight lines saves 4 % of the instructions, shifts and additions of addresses in
+/// shared memory, which ptxas folds.
 class DevicePasses : public legacy::PassManager {
 public:
-  DevicePasses(const Module &module, PassRuns *runs) : runs(runs), hasAliasAnalysis(runsAliasAnalysis(module)) {}
+  DevicePasses(const Module &module, PassRuns *runs)
+      : runs(runs), hasAliasAnalysis(runsAliasAnalysis(module)) {}
 
   void add(Pass *pass) override {
     StringRef name = pass->getPassName();
-    bool isLeftOut = name == "Straight line strength reduction"            ? !adds("slsr")
-                     : name == "Nary reassociation"                        ? !adds("nary-reassociate")
-                     : name == "Early CSE"                                 ? true
-                     : name == "NVPTX Address space based Alias Analysis"  ? !hasAliasAnalysis
-                                                                           : false;
+    bool isLeftOut = name == "Straight line strength reduction" ? !adds("slsr")
+                     : name == "Nary reassociation"             ? !adds("nary-reassociate")
+                     : name == "Early CSE"                      ? true
+                     : name == "NVPTX Address space based Alias Analysis" ? !hasAliasAnalysis
+                                                                          : false;
     if (isLeftOut)
       delete pass;
     else
@@ -198,8 +204,7 @@ std::string tegula::emitPtx(Module &module, TargetMachine &machine, PassRuns *ru
   SmallString<0> text;
   raw_svector_ostream stream(text);
   DevicePasses passes(module, runs);
-  bool failed =
-      machine.addPassesToEmitFile(passes, stream, nullptr, CodeGenFileType::AssemblyFile);
+  bool failed = machine.addPassesToEmitFile(passes, stream, nullptr, CodeGenFileType::AssemblyFile);
   assert(!failed && "NVPTX writes assembly");
   (void)failed;
   passes.run(module);

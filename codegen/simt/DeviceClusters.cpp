@@ -6,17 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each block of a cluster puts its part of a reduction into a slot of all the others. Floats are stored with `st.async`,
-// whose bytes a barrier in the other block's shared memory counts: a thread that waits there waits for these alone. The
-// cluster's own barrier has every thread wait until all it stored before has reached the L2 cache (`MEMBAR.ALL.GPU`),
-// which for a row that was just written is long.
+// Each block of a cluster puts its part of a reduction into a slot of all the others. Floats are
+// stored with `st.async`, whose bytes a barrier in the other block's shared memory counts: a thread
+// that waits there waits for these alone. The cluster's own barrier has every thread wait until all
+// it stored before has reached the L2 cache (`MEMBAR.ALL.GPU`), which for a row that was just
+// written is long.
 //
-// Rows take turns with two sets of slots and of barriers. Who sends for a row has the values of the row before from all
-// blocks, and each sent those after a barrier of its threads, which had then read the set of two rows before.
+// Rows take turns with two sets of slots and of barriers. Who sends for a row has the values of the
+// row before from all blocks, and each sent those after a barrier of its threads, which had then
+// read the set of two rows before.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/simt/DeviceEmitter.h"
 #include "codegen/async/Async.h"
+#include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -29,8 +31,9 @@ void DeviceEmitter::allocateClusterBarriers(tgl::ParallelOp op) {
   if (shape.cluster == 1 || !row.vectors)
     return;
   auto isCounted = [&](tgl::ReduceOp reduce) {
-    return options.usesAsyncStores &&
-           all_of(initialAccumulator(reduce), [](Value *element) { return element->getType()->isFloatTy(); });
+    return options.usesAsyncStores && all_of(initialAccumulator(reduce), [](Value *element) {
+             return element->getType()->isFloatTy();
+           });
   };
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     if (isCounted(reduce))
@@ -51,7 +54,8 @@ Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator
     return accumulator;
   constexpr unsigned clusterSpace = 7;
   GlobalVariable *barriers = clusterBarriers.lookup(op);
-  Type *slotType = barriers ? b.getFloatTy() : b.getInt64Ty(), *address = PointerType::get(b.getContext(), clusterSpace);
+  Type *slotType = barriers ? b.getFloatTy() : b.getInt64Ty(),
+       *address = PointerType::get(b.getContext(), clusterSpace);
   SmallVector<GlobalVariable *> slots;
   for (size_t part = 0; part < accumulator.size(); ++part)
     slots.push_back(shared(ArrayType::get(slotType, 2 * shape.cluster), "cluster"));
@@ -59,10 +63,12 @@ Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator
   auto memoryType = [&](Value *element) {
     return element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType();
   };
-  // By all threads, as LLVM does not know that there is no address for a block that is not in the cluster.
+  // By all threads, as LLVM does not know that there is no address for a block that is not in the
+  // cluster.
   Value *mine = b.CreateURem(thread, i64(shape.cluster));
   auto inBlock = [&](Value *own) {
-    return b.CreateIntrinsic(address, Intrinsic::nvvm_mapa_shared_cluster, {own, b.CreateTrunc(mine, b.getInt32Ty())});
+    return b.CreateIntrinsic(address, Intrinsic::nvvm_mapa_shared_cluster,
+                             {own, b.CreateTrunc(mine, b.getInt32Ty())});
   };
   SmallVector<Value *> places;
   for (GlobalVariable *array : slots)
@@ -71,8 +77,9 @@ Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator
   if (barriers) {
     barrier = b.CreateInBoundsGEP(b.getInt64Ty(), barriers, turn);
     other = inBlock(barrier);
-    emitIf(b.CreateICmpEQ(thread, i64(0)),
-           [&] { async::expect(b, barrier, b.getInt32(shape.cluster * accumulator.size() * sizeof(float))); });
+    emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+      async::expect(b, barrier, b.getInt32(shape.cluster * accumulator.size() * sizeof(float)));
+    });
   }
   emitIf(b.CreateICmpULT(thread, i64(shape.cluster)), [&] {
     for (auto [element, place] : zip_equal(accumulator, places)) {
@@ -80,17 +87,20 @@ Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator
         async::storeToCluster(b, place, element, other);
         continue;
       }
-      Value *value = element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element;
+      Value *value =
+          element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element;
       b.CreateAlignedStore(value, place, Align(memoryType(element)->getPrimitiveSizeInBits() / 8));
     }
   });
   if (barrier)
-    async::awaitPhase(b, barrier, b.CreateTrunc(b.CreateLShr(rowPhase, 1), b.getInt32Ty()), /*ofCluster=*/true);
+    async::awaitPhase(b, barrier, b.CreateTrunc(b.CreateLShr(rowPhase, 1), b.getInt32Ty()),
+                      /*ofCluster=*/true);
   else
     async::syncCluster(b);
   for (auto [element, array] : zip_equal(accumulator, slots)) {
     bool isBit = element->getType()->isIntegerTy(1);
-    element = b.CreateLoad(memoryType(element), b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, mine)));
+    element = b.CreateLoad(memoryType(element),
+                           b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, mine)));
     if (isBit)
       element = b.CreateTrunc(element, b.getInt1Ty());
   }

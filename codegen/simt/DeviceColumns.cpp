@@ -6,28 +6,31 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reduction along an axis that is not the last, such as `y[n, w] = sum(x[n, d, w] for d)`, gives neighbouring columns
-// to neighbouring threads. Were each column one thread's, the machine would walk hundreds of rows far apart from each
-// other at a time. So eight threads of a block take every eighth term of a column each: what is read at a time are
-// blocks of rows of few places. Where there are too few columns to keep the memory busy, shorter ones are shared too. On
-// an H200 a sum of 8.6 GB with rows of 4095 floats takes 1972 us (a device copy's rate: 2016), an argmax 1978; by 64
-// columns in place of 128 2143, by 32 2266, by two blocks with eight loads a thread 2074.
+// A reduction along an axis that is not the last, such as `y[n, w] = sum(x[n, d, w] for d)`, gives
+// neighbouring columns to neighbouring threads. Were each column one thread's, the machine would
+// walk hundreds of rows far apart from each other at a time. So eight threads of a block take every
+// eighth term of a column each: what is read at a time are blocks of rows of few places. Where
+// there are too few columns to keep the memory busy, shorter ones are shared too. On an H200 a sum
+// of 8.6 GB with rows of 4095 floats takes 1972 us (a device copy's rate: 2016), an argmax 1978; by
+// 64 columns in place of 128 2143, by 32 2266, by two blocks with eight loads a thread 2074.
 //
-// Columns that several nests read, such as a softmax over channels, stay in registers where those of a few threads
-// have room: each keeps every so many-th term, and writes the results that belong to its terms.
+// Columns that several nests read, such as a softmax over channels, stay in registers where those
+// of a few threads have room: each keeps every so many-th term, and writes the results that belong
+// to its terms.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "passes/analysis/Nest.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static constexpr unsigned columnsOfLong = 128, minColumns = 32, columnsOfKept = 64, maxColumnSplit = 8;
+static constexpr unsigned columnsOfLong = 128, minColumns = 32, columnsOfKept = 64,
+                          maxColumnSplit = 8;
 /// Terms of a thread whose loads are under way together.
 static constexpr int64_t termsAtOnce = 4;
 /// Shorter columns are done before threads have come together...
@@ -52,8 +55,8 @@ unsigned DeviceEmitter::partialBytes(tgl::ParallelOp op) {
   return bytes * (lane ? lane->width : 1);
 }
 
-/// Terms of a column along the last axis: those of the first column where the last piece of one that was cut is shorter.
-/// Nothing where they are not known, or there may be none.
+/// Terms of a column along the last axis: those of the first column where the last piece of one
+/// that was cut is shorter. Nothing where they are not known, or there may be none.
 static std::optional<int64_t> termsOf(tgl::AxesOp nest) {
   unsigned last = nest.getAxes().size() - 1;
   if (std::optional<int64_t> terms = tgl::knownPoints(nest, {last}))
@@ -69,7 +72,8 @@ static std::optional<int64_t> termsOf(tgl::AxesOp nest) {
   return lengthOfFirst(range);
 }
 
-/// Threads for a column of many terms, none of which is kept, and how many columns (or vectors of them) a block has.
+/// Threads for a column of many terms, none of which is kept, and how many columns (or vectors of
+/// them) a block has.
 std::pair<unsigned, unsigned> DeviceEmitter::splitOfLongColumn(tgl::ParallelOp op) {
   constexpr std::pair<unsigned, unsigned> none = {1, columnsOfLong};
   bool hasReduction = false;
@@ -85,7 +89,8 @@ std::pair<unsigned, unsigned> DeviceEmitter::splitOfLongColumn(tgl::ParallelOp o
       continue;
     auto nest = cast<tgl::AxesOp>(nested);
     std::optional<int64_t> terms = termsOf(nest);
-    bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
+    bool isPlain = all_of(reduce.getBody().front(),
+                          [](mlir::Operation &inner) { return !inner.getNumRegions(); });
     bool hasFill = false;
     reduce.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
     if (!terms || *terms < shortest || !isPlain || hasFill || !hasNumbers(reduce) ||
@@ -112,7 +117,8 @@ unsigned DeviceEmitter::splitOfKeptColumn(tgl::ParallelOp op) {
   constexpr int64_t maxPerThreadTerms = 64, maxPerThread = 32;
   Column column = findColumn(op);
   if (column.values <= maxPerThreadTerms || column.values > maxPerThread * maxColumnSplit ||
-      !all_of(op.getBody().getOps<tgl::ReduceOp>(), hasNumbers) || op.getBody().getOps<tgl::ReduceOp>().empty())
+      !all_of(op.getBody().getOps<tgl::ReduceOp>(), hasNumbers) ||
+      op.getBody().getOps<tgl::ReduceOp>().empty())
     return 1;
   unsigned columnSplit = PowerOf2Ceil(divideCeil(column.values, maxPerThread));
   return columnsOfKept * columnSplit * partialBytes(op) <= exchangeBytes ? columnSplit : 1;
@@ -127,9 +133,10 @@ bool DeviceEmitter::maySplitColumns(tgl::ParallelOp op) const {
   });
 }
 
-/// Threads that share a column have several terms of it under way each. By blocks a column's terms lie apart: of every
-/// 32 bytes that memory gives a block takes one element, and the second-level cache, not much faster than memory, brings
-/// them eight times for f32. So threads are better once they have a quarter under way of what keeps the memory busy.
+/// Threads that share a column have several terms of it under way each. By blocks a column's terms
+/// lie apart: of every 32 bytes that memory gives a block takes one element, and the second-level
+/// cache, not much faster than memory, brings them eight times for f32. So threads are better once
+/// they have a quarter under way of what keeps the memory busy.
 bool DeviceEmitter::columnsKeepMemoryBusy(tgl::ParallelOp op) {
   constexpr int64_t bytesOfMultiprocessor = 24 << 10; // 4.8 TB/s for 0.7 us, of 132
   if (!maySplitColumns(op))
@@ -137,9 +144,11 @@ bool DeviceEmitter::columnsKeepMemoryBusy(tgl::ParallelOp op) {
   int64_t columnSplit = splitOfLongColumn(op).first, bytes = 0; // of a term
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>())
-      bytes = std::max<int64_t>(bytes, storageType(read.getTensorType().getElementType())->getScalarSizeInBits() / 8);
+      bytes = std::max<int64_t>(
+          bytes, storageType(read.getTensorType().getElementType())->getScalarSizeInBits() / 8);
   int64_t columns = *tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
-  return columnSplit > 1 && columns * columnSplit * termsAtOnce * bytes >= bytesOfMultiprocessor / 4 * options.multiprocessors;
+  return columnSplit > 1 && columns * columnSplit * termsAtOnce * bytes >=
+                                bytesOfMultiprocessor / 4 * options.multiprocessors;
 }
 
 void DeviceEmitter::planColumnSplit(tgl::ParallelOp op, DeviceShape &wanted) {
@@ -210,7 +219,8 @@ Emitter::Accumulator DeviceEmitter::combineColumnSplit(tgl::ReduceOp op, const A
     Accumulator theirs;
     for (auto [element, array] : zip_equal(own, slots)) {
       Value *place = b.CreateNSWAdd(column, i64(other * columnsOfBlock));
-      theirs.push_back(b.CreateLoad(element->getType(), b.CreateInBoundsGEP(element->getType(), array, place)));
+      theirs.push_back(
+          b.CreateLoad(element->getType(), b.CreateInBoundsGEP(element->getType(), array, place)));
     }
     total = other ? combine(op, total, theirs) : theirs;
   }
@@ -225,12 +235,14 @@ Emitter::Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
   constexpr int64_t stretch = 256; // terms of a thread that are added up on their own
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   unsigned innermost = op.getAxes().size() - 1;
-  int64_t columnSplit = shape.columnSplit, step = columnSplit * termsAtOnce, round = stretch * columnSplit;
+  int64_t columnSplit = shape.columnSplit, step = columnSplit * termsAtOnce,
+          round = stretch * columnSplit;
   Value *low = emitIndex(lowOf(nest, innermost));
   std::optional<int64_t> known = tgl::knownPoints(nest, {innermost});
   Value *extent = known ? i64(*known) : b.CreateNSWSub(emitIndex(highOf(nest, innermost)), low);
   auto multiple = [&](int64_t of) {
-    return known ? i64(*known - *known % of) : b.CreateNSWMul(b.CreateUDiv(extent, i64(of)), i64(of));
+    return known ? i64(*known - *known % of)
+                 : b.CreateNSWMul(b.CreateUDiv(extent, i64(of)), i64(of));
   };
   Value *whole = multiple(step), *full = multiple(round);
   auto initial = [&] {
@@ -243,26 +255,31 @@ Emitter::Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
   };
   auto part = [&](Value *from, Value *to) { // a multiple of the step apart
     keepNextLoopRolled = true;
-    SmallVector<Value *> sum = emitLoop(from, to, i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
-      Accumulator accumulator(now.begin(), now.end());
-      for (int64_t own = 0; own < termsAtOnce; ++own)
-        accumulator = term(b.CreateNSWAdd(b.CreateNSWAdd(at, columnSlice), i64(own * columnSplit)), std::move(accumulator));
-      return SmallVector<Value *>(accumulator);
-    });
+    SmallVector<Value *> sum =
+        emitLoop(from, to, i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
+          Accumulator accumulator(now.begin(), now.end());
+          for (int64_t own = 0; own < termsAtOnce; ++own)
+            accumulator =
+                term(b.CreateNSWAdd(b.CreateNSWAdd(at, columnSlice), i64(own * columnSplit)),
+                     std::move(accumulator));
+          return SmallVector<Value *>(accumulator);
+        });
     return Accumulator(sum.begin(), sum.end());
   };
   SmallVector<unsigned> outer = to_vector(seq<unsigned>(0, innermost));
   Accumulator own = emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
     keepNextLoopRolled = true;
-    SmallVector<Value *> sum = emitLoop(i64(0), full, i64(round), accumulator, [&](Value *from, ArrayRef<Value *> now) {
-      return SmallVector<Value *>(
-          combine(op, Accumulator(now.begin(), now.end()), part(from, b.CreateNSWAdd(from, i64(round)))));
-    });
+    SmallVector<Value *> sum =
+        emitLoop(i64(0), full, i64(round), accumulator, [&](Value *from, ArrayRef<Value *> now) {
+          return SmallVector<Value *>(combine(op, Accumulator(now.begin(), now.end()),
+                                              part(from, b.CreateNSWAdd(from, i64(round)))));
+        });
     accumulator.assign(sum.begin(), sum.end());
     if (!known || *known % round >= step)
       accumulator = combine(op, accumulator, part(full, whole));
     // Fewer than a step: what does not exist repeats the last.
-    for (int64_t rest = 0, most = known ? *known % step : step - 1; rest < most; rest += columnSplit) {
+    for (int64_t rest = 0, most = known ? *known % step : step - 1; rest < most;
+         rest += columnSplit) {
       Value *number = b.CreateNSWAdd(whole, b.CreateNSWAdd(columnSlice, i64(rest)));
       Value *exists = b.CreateICmpSLT(number, extent);
       number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateNSWSub(extent, i64(1)));

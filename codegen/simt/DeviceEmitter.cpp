@@ -8,8 +8,8 @@
 #include "codegen/simt/DeviceEmitter.h"
 
 #include "ir/tgl/TglUtils.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "passes/analysis/Nest.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -17,7 +17,8 @@ using tgl::ValueExpr;
 
 static constexpr unsigned globalSpace = 1;
 static EmitterOptions withVectors(EmitterOptions options) {
-  options.vectorBytes = options.checked ? 0 : DeviceEmitter::accessBytes; // checks are of single elements
+  options.vectorBytes =
+      options.checked ? 0 : DeviceEmitter::accessBytes; // checks are of single elements
   options.wholeVectors = true;
   options.atomicScope = "device";
   return options;
@@ -59,14 +60,14 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
   SmallVector<Buffer *> scoped;
   for (mlir::Value tensor : inputs.tensors) {
     Argument *argument = function->getArg(next);
-    // What an earlier launch of the call may still be writing is read after the wait: without noalias, which
-    // would let loads pass it.
-    bool isInput = !tensor.getDefiningOp() &&
-                   op->getParentOfType<tgl::KernelOp>().getArgRole(
-                       cast<mlir::BlockArgument>(tensor).getArgNumber()) == "in";
+    // What an earlier launch of the call may still be writing is read after the wait: without
+    // noalias, which would let loads pass it.
+    bool isInput =
+        !tensor.getDefiningOp() && op->getParentOfType<tgl::KernelOp>().getArgRole(
+                                       cast<mlir::BlockArgument>(tensor).getArgNumber()) == "in";
     bool isReady = !options.dependentLaunches || isInput;
-    // Nor may loads pass the barriers behind which a team's threads see each other's values: LLVM takes a
-    // `noalias` tensor for one that barriers do not touch.
+    // Nor may loads pass the barriers behind which a team's threads see each other's values: LLVM
+    // takes a `noalias` tensor for one that barriers do not touch.
     bool isShared = !shape.byThread() && exchanged.contains(tensor);
     if (isReady && !isShared)
       function->addParamAttr(next, Attribute::NoAlias);
@@ -90,7 +91,8 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
   for (StringRef size : inputs.sizes)
     sizes[size] = function->getArg(next++);
   errorRecord = function->getArg(next++);
-  function->addParamAttr(next, Attribute::getWithAlignment(module.getContext(), Align(temporaryAlignment)));
+  function->addParamAttr(
+      next, Attribute::getWithAlignment(module.getContext(), Align(temporaryAlignment)));
   workspace = function->getArg(next++);
   for (mlir::Value tensor : inputs.tensors)
     scoped.push_back(&buffers[tensor]);
@@ -126,7 +128,8 @@ void DeviceEmitter::emitTeamFunction(tgl::ParallelOp op, const Twine &name, cons
 
 /// What follows is for launches of which the workspace's first word is not 0.
 void DeviceEmitter::returnUnlessFlagged(const IndexExpr &behind) {
-  Value *isDone = b.CreateICmpEQ(b.CreateAlignedLoad(b.getInt32Ty(), workspace, Align(4)), b.getInt32(0));
+  Value *isDone =
+      b.CreateICmpEQ(b.CreateAlignedLoad(b.getInt32Ty(), workspace, Align(4)), b.getInt32(0));
   BasicBlock *end = BasicBlock::Create(module.getContext(), "done", function),
              *again = BasicBlock::Create(module.getContext(), "again", function);
   b.CreateCondBr(isDone, end, again);
@@ -137,7 +140,8 @@ void DeviceEmitter::returnUnlessFlagged(const IndexExpr &behind) {
 }
 
 IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
-                                      ArrayRef<unsigned> outer, DeviceShape &wanted, const IndexExpr *behind) {
+                                      ArrayRef<unsigned> outer, DeviceShape &wanted,
+                                      const IndexExpr *behind) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   shape = wanted;
   begin(op, name, inputs, shape.threads);
@@ -207,7 +211,8 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   if (!transposeTile.rows.empty())
     wanted.lanes = lane->width;
   Value *count = countOf(axes, outer, lane);
-  // A vector at a time: two, a block of threads apart, make a copy of 6.4 GB take 3124 us in place of 3020 on an H200.
+  // A vector at a time: two, a block of threads apart, make a copy of 6.4 GB take 3124 us in place
+  // of 3020 on an H200.
   Value *first = unit;
   // Who meet all have the same loop, of their block: what is no point repeats the last.
   bool inStep = shape.columnSplit > 1 || shape.isPartOfWarp();
@@ -233,10 +238,10 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     setAxes(axes, outer, rasterized(number, count), lane, [&] {
       row.shift = emitShift();
       emitNest(axes, inner, [&] {
-        !transposeTile.rows.empty()   ? emitTransposeTile(op)
-        : !windowRows.empty()        ? emitWindowRowTile(op)
-        : !windowReads.empty() ? emitWindows(op)
-                               : emitBlock(op.getBody().front());
+        !transposeTile.rows.empty() ? emitTransposeTile(op)
+        : !windowRows.empty()       ? emitWindowRowTile(op)
+        : !windowReads.empty()      ? emitWindows(op)
+                                    : emitBlock(op.getBody().front());
         if (!perThread && shape.cluster == 1)
           barrier(); // what is shared is used again for the next point
       });
@@ -269,7 +274,8 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  if (emitKept(op) || emitInWindowRow(op) || emitInWindow(op) || emitInTransposeTile(op) || emitFastDivision(op))
+  if (emitKept(op) || emitInWindowRow(op) || emitInWindow(op) || emitInTransposeTile(op) ||
+      emitFastDivision(op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (write && writes)
@@ -291,7 +297,8 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
 }
 
 bool DeviceEmitter::runsSerially(tgl::ParallelOp nest) {
-  // Terms of a row for each point from where on it is worth while that threads come together for it.
+  // Terms of a row for each point from where on it is worth while that threads come together for
+  // it.
   constexpr int64_t termsForPoint = 32, shortRow = 256;
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(nest.getOperation()));
   int64_t terms = 0, inside = 0, nested = 0;
@@ -316,7 +323,8 @@ bool DeviceEmitter::runsSerially(tgl::ParallelOp nest) {
   });
   if (!isPlain || !points || *points <= 0)
     return false;
-  // A thread alone would walk through a part of memory of its own for each point, far from its neighbours'.
+  // A thread alone would walk through a part of memory of its own for each point, far from its
+  // neighbours'.
   if (hasLarge)
     return inside >= shortRow;
   // Of nests inside all threads take the points, where the nest around has too few for them.
@@ -341,10 +349,11 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   SmallVector<unsigned> box, rest;
   splitAxes(axes, box, rest);
   if (runsSerially(op)) {
-    emitLoop(i64(0), i64(*tgl::knownPoints(axes)), i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
-      setAxes(axes, box, number, std::nullopt, [&] { emitBlock(op.getBody().front()); });
-      return SmallVector<Value *>();
-    });
+    emitLoop(i64(0), i64(*tgl::knownPoints(axes)), i64(1), {},
+             [&](Value *number, ArrayRef<Value *>) {
+               setAxes(axes, box, number, std::nullopt, [&] { emitBlock(op.getBody().front()); });
+               return SmallVector<Value *>();
+             });
     return;
   }
   bool seen = exchanges(op);

@@ -8,15 +8,16 @@
 //
 // A parallel statement becomes a device function in one of two forms.
 //
-// A *thread function* gives a point to a thread, or where the statement has an axis for it a vector of
-// neighbouring points, which are loaded and stored in one access.
+// A *thread function* gives a point to a thread, or where the statement has an axis for it a vector
+// of neighbouring points, which are loaded and stored in one access.
 //
-// A *team function* gives a point to a team: a warp, or a block. What stands directly in the statement is
-// done by all of its threads alike; inner parallel statements and reductions are dealt out to them. Short
-// ones are dealt out without a loop, so that what several of them read of memory is read once and kept in
-// registers. Partial results of a reduction are combined in a fixed order, by shuffles in a warp, through
-// shared memory between warps. Longer rows that several of them read are kept in shared memory, of one block or of
-// a cluster of blocks that share a point (DeviceRows.cpp).
+// A *team function* gives a point to a team: a warp, or a block. What stands directly in the
+// statement is done by all of its threads alike; inner parallel statements and reductions are dealt
+// out to them. Short ones are dealt out without a loop, so that what several of them read of memory
+// is read once and kept in registers. Partial results of a reduction are combined in a fixed order,
+// by shuffles in a warp, through shared memory between warps. Longer rows that several of them read
+// are kept in shared memory, of one block or of a cluster of blocks that share a point
+// (DeviceRows.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_SIMT_DEVICEEMITTER_H
@@ -24,8 +25,8 @@
 
 #include "codegen/common/DebugLocations.h"
 #include "codegen/common/Emitter.h"
-#include "codegen/nvgpu/Fragments.h"
 #include "codegen/common/Plan.h"
+#include "codegen/nvgpu/Fragments.h"
 #include "codegen/nvgpu/TileLayout.h"
 #include "passes/analysis/PrefixLoop.h"
 #include "llvm/ADT/MapVector.h"
@@ -36,11 +37,11 @@ namespace tegula {
 
 /// How the points of a statement are distributed over threads.
 struct DeviceShape {
-  unsigned team = 1;     ///< threads for a point: 1, part of a warp, one, or a whole block
-  unsigned threads = 256; ///< of a block
-  unsigned lanes = 1;    ///< points of a thread side by side (teams of one alone)
-  unsigned rounds = 1;   ///< and such points (vectors) in a tile of windows
-  unsigned cluster = 1;  ///< blocks that share a point (teams that are whole blocks)
+  unsigned team = 1;        ///< threads for a point: 1, part of a warp, one, or a whole block
+  unsigned threads = 256;   ///< of a block
+  unsigned lanes = 1;       ///< points of a thread side by side (teams of one alone)
+  unsigned rounds = 1;      ///< and such points (vectors) in a tile of windows
+  unsigned cluster = 1;     ///< blocks that share a point (teams that are whole blocks)
   unsigned sharedBytes = 0; ///< dynamic shared memory of a block
   unsigned columnSplit = 1; ///< threads of a block that split a column (teams of one only)
   bool byThread() const { return team == 1; }
@@ -57,8 +58,8 @@ public:
   static constexpr int64_t maxRounds = 8;
   /// Neighbouring elements that the sliding windows of a tile read, in registers.
   struct WindowRow {
-    int64_t first, length;                 ///< from where the tile's first point is and axes of the sum are 0
-    llvm::SmallVector<int64_t> position;   ///< of these axes, at the first
+    int64_t first, length; ///< from where the tile's first point is and axes of the sum are 0
+    llvm::SmallVector<int64_t> position; ///< of these axes, at the first
     llvm::SmallVector<llvm::Value *> elements;
   };
   /// The elements of a tensor that a read of a reduction covers, by dim.
@@ -69,8 +70,8 @@ public:
     llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> steps; ///< by axis
     llvm::SmallVector<llvm::SmallVector<int64_t>> terms;           ///< displacements
   };
-  /// Bytes of a block that are on their way from memory together: so many blocks as one multiprocessor holds keep its
-  /// share of the memory busy.
+  /// Bytes of a block that are on their way from memory together: so many blocks as one
+  /// multiprocessor holds keep its share of the memory busy.
   static constexpr unsigned bytesAtOnce = 1 << 16;
   /// Bytes of the widest access of a thread.
   static constexpr unsigned accessBytes = 16;
@@ -85,37 +86,46 @@ public:
     llvm::SmallVector<mlir::Operation *> prologue; // scalar ops to repeat, in order
   };
 
-  /// `outer` axes are numbered, the rest is inside. Sets `shape.lanes` and `rounds` to what was possible. Returns the
-  /// function's workspace in bytes a block. With `behind` the function does nothing where the workspace's first word is 0,
-  /// and its own part begins so many bytes behind that.
+  /// `outer` axes are numbered, the rest is inside. Sets `shape.lanes` and `rounds` to what was
+  /// possible. Returns the function's workspace in bytes a block. With `behind` the function does
+  /// nothing where the workspace's first word is 0, and its own part begins so many bytes behind
+  /// that.
   IndexExpr emitFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
-                         llvm::ArrayRef<unsigned> outer, DeviceShape &shape, const IndexExpr *behind = nullptr);
+                         llvm::ArrayRef<unsigned> outer, DeviceShape &shape,
+                         const IndexExpr *behind = nullptr);
 
-  /// Emits a function in which the threads of a team, and blocks of a cluster, synchronise, as `shape` says; `body` fills it.
-  void emitTeamFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, const DeviceShape &shape,
-                        llvm::function_ref<void()> body);
+  /// Emits a function in which the threads of a team, and blocks of a cluster, synchronise, as
+  /// `shape` says; `body` fills it.
+  void emitTeamFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
+                        const DeviceShape &shape, llvm::function_ref<void()> body);
 
   /// Layout of the row that emitFunction caches in shared memory; nothing if it caches none.
   std::optional<RowLayout> rowLayout(llvm::StringRef name) const;
-  /// Where the kernel's schedule asks for clusters, and emitFunction was for a row that several nests read.
+  /// Where the kernel's schedule asks for clusters, and emitFunction was for a row that several
+  /// nests read.
   const std::optional<ClusterAnswer> &clusterAnswer() const { return row.answer; }
 
   /// Whether the launch starts while the one before runs, and waits for it.
   bool usesDependentLaunch = false;
 
-  /// A function of so many threads a block, for the statement, that `body` fills, given its workspace.
+  /// A function of so many threads a block, for the statement, that `body` fills, given its
+  /// workspace.
   void emitTileFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
                         unsigned threads, llvm::function_ref<void(llvm::Value *workspace)> body);
 
-  /// Whether threads that share columns of the statement are enough for the memory, few as its points may be.
+  /// Whether threads that share columns of the statement are enough for the memory, few as its
+  /// points may be.
   bool columnsKeepMemoryBusy(tgl::ParallelOp op);
 
-  /// Whether neighbouring points touch neighbouring memory, more so than neighbours in the nests inside.
+  /// Whether neighbouring points touch neighbouring memory, more so than neighbours in the nests
+  /// inside.
   static bool runsAlongPoints(tgl::ParallelOp op);
-  /// Whether a private temporary fits neither into a thread's local memory nor into a team's shared memory.
+  /// Whether a private temporary fits neither into a thread's local memory nor into a team's shared
+  /// memory.
   static bool isLarge(tgl::TempOp temp);
-  /// Whether a team does the points of an inner nest one after another, all of it each, rather than a thread a point:
-  /// they are few, with long rows to reduce in each, or with temporaries too large for a thread.
+  /// Whether a team does the points of an inner nest one after another, all of it each, rather than
+  /// a thread a point: they are few, with long rows to reduce in each, or with temporaries too
+  /// large for a thread.
   static bool runsSerially(tgl::ParallelOp nest);
 
 protected:
@@ -139,11 +149,13 @@ private:
   llvm::Function *function = nullptr;
   tgl::ParallelOp statement;
   DeviceShape shape;
-  /// i64: number in the team; of the team (or thread) on the device, and how many of them there are.
+  /// i64: number in the team; of the team (or thread) on the device, and how many of them there
+  /// are.
   llvm::Value *thread = nullptr, *unit = nullptr, *units = nullptr;
   llvm::Value *workspace = nullptr;
   IndexExpr workspaceBytes;
-  /// Whether the current code is per thread: its points are distributed already, and no barrier may be emitted.
+  /// Whether the current code is per thread: its points are distributed already, and no barrier may
+  /// be emitted.
   bool perThread = false;
   /// Tensors that the statement both reads and writes: barriers surround these accesses.
   llvm::DenseSet<mlir::Value> exchanged;
@@ -162,11 +174,15 @@ private:
     llvm::SmallVector<llvm::Value *> bases;  // by slot: of the first
     int64_t vectors = 0, rounds = 0;         // of the row; of a thread
     unsigned ahead = 1;                      // rounds that are loaded together
-    llvm::SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>> sources;  // by slot: the first read, its nest
-    llvm::SmallVector<llvm::DenseSet<mlir::Operation *>> lastNests;  // by slot: nests after which it is free
-    /// The next row is copied where this one was (DeviceRowCopies.cpp); its axes of the statement, and whether it exists.
+    llvm::SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>>
+        sources; // by slot: the first read, its nest
+    llvm::SmallVector<llvm::DenseSet<mlir::Operation *>>
+        lastNests; // by slot: nests after which it is free
+    /// The next row is copied where this one was (DeviceRowCopies.cpp); its axes of the statement,
+    /// and whether it exists.
     bool copies = false;
-    /// Vectors begin at multiples of their length in memory, wherever a row does: so many elements before it.
+    /// Vectors begin at multiples of their length in memory, wherever a row does: so many elements
+    /// before it.
     bool isShifted = false;
     std::pair<tgl::ReadOp, tgl::AxesOp> shiftedBy; // a read that says how many
     llvm::Value *shift = nullptr, *nextShift = nullptr;
@@ -175,24 +191,26 @@ private:
     int64_t terms = 0; // of the row
     llvm::SmallVector<std::pair<mlir::Value, llvm::Value *>> next;
     llvm::Value *hasNext = nullptr;
-    llvm::DenseMap<unsigned, llvm::Value *> *loaded = nullptr; // by slot, in the round that is emitted
-    llvm::Value *round = nullptr;                              // that one
+    llvm::DenseMap<unsigned, llvm::Value *> *loaded =
+        nullptr;                  // by slot, in the round that is emitted
+    llvm::Value *round = nullptr; // that one
     /// By operation: the slot where its value replaces the element, or where later nests find it.
     llvm::DenseMap<mlir::Operation *, unsigned> storedTo, foundIn;
     std::optional<ClusterAnswer> answer;
   } row;
-  llvm::Value *rank = nullptr;      // of the block in its cluster
-  llvm::Value *rowPhase = nullptr;   // rows that the cluster has done, modulo 4
+  llvm::Value *rank = nullptr;     // of the block in its cluster
+  llvm::Value *rowPhase = nullptr; // rows that the cluster has done, modulo 4
   /// By reduction: two barriers, at which blocks of a cluster have its parts (DeviceClusters.cpp).
   llvm::MapVector<mlir::Operation *, llvm::GlobalVariable *> clusterBarriers;
-  llvm::Value *columnSlice = nullptr;    // among those of a column
-  llvm::Value *isPoint = nullptr;   // whether what these threads do exists; null: always
-  llvm::Value *writes = nullptr;    // whether results are written; null: always
-  /// Nests of a thread that are written out, so that what several of them read stays in its registers.
+  llvm::Value *columnSlice = nullptr; // among those of a column
+  llvm::Value *isPoint = nullptr;     // whether what these threads do exists; null: always
+  llvm::Value *writes = nullptr;      // whether results are written; null: always
+  /// Nests of a thread that are written out, so that what several of them read stays in its
+  /// registers.
   llvm::DenseSet<mlir::Operation *> unrolled;
 
-  /// Points of a thread along one axis of the statement and along the last one, whose windows overlap
-  /// (DeviceWindows.cpp).
+  /// Points of a thread along one axis of the statement and along the last one, whose windows
+  /// overlap (DeviceWindows.cpp).
   struct WindowTile {
     unsigned axis = 0, points = 1;
     unsigned slack = 0; ///< points that a line's first tile may begin before it
@@ -210,20 +228,25 @@ private:
   void loadWindow(Window &window);
   bool emitInWindow(mlir::Operation *op);
   void storeVector(tgl::WriteOp write, llvm::Value *vector);
-  /// Raster order of points (Rasterize.cpp): chunks of vectors, each for all points that read the same elements.
+  /// Raster order of points (Rasterize.cpp): chunks of vectors, each for all points that read the
+  /// same elements.
   struct Raster {
     int64_t repeats = 0, vectors = 0, chunk = 0; ///< 0: by their numbers
   } raster;
-  /// A register tile for a transpose: points along what is written by points along what is read (TransposeTile.cpp).
+  /// A register tile for a transpose: points along what is written by points along what is read
+  /// (TransposeTile.cpp).
   struct TransposeTile {
     unsigned across = 0;
-    llvm::DenseMap<mlir::Operation *, llvm::SmallVector<llvm::Value *>> rows; ///< by read: vectors along the other axis
-    int64_t point = -1;                                                       ///< of that, which is being written out
+    llvm::DenseMap<mlir::Operation *, llvm::SmallVector<llvm::Value *>>
+        rows;           ///< by read: vectors along the other axis
+    int64_t point = -1; ///< of that, which is being written out
   } transposeTile;
-  void planTransposeTiles(tgl::ParallelOp op, llvm::SmallVectorImpl<unsigned> &outer, std::optional<LaneChoice> &lane);
+  void planTransposeTiles(tgl::ParallelOp op, llvm::SmallVectorImpl<unsigned> &outer,
+                          std::optional<LaneChoice> &lane);
   void emitTransposeTile(tgl::ParallelOp op);
   bool emitInTransposeTile(mlir::Operation *op);
-  void planRaster(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);
+  void planRaster(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer,
+                  const std::optional<LaneChoice> &lane);
   llvm::Value *rasterized(llvm::Value *number, llvm::Value *count);
 
   bool inWindows = false; ///< all of a tile is being written out
@@ -256,7 +279,8 @@ private:
   Accumulator emitSplitTerms(tgl::ReduceOp op);
   Accumulator combineColumnSplit(tgl::ReduceOp op, const Accumulator &own);
   Accumulator emitSplitColumn(tgl::ReduceOp op);
-  void planWindows(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);
+  void planWindows(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer,
+                   const std::optional<LaneChoice> &lane);
   void emitWindows(tgl::ParallelOp op);
   Accumulator emitWindowRows(tgl::ReduceOp op);
   bool hasRowShape(tgl::AxesOp nest);
@@ -274,12 +298,14 @@ private:
   Column findColumn(tgl::ParallelOp op);
   unsigned planColumn(tgl::ParallelOp op);
   void planRowValues(llvm::ArrayRef<tgl::AxesOp> nests, llvm::ArrayRef<unsigned> walks);
-  bool isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second, tgl::AxesOp secondNest);
+  bool isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second,
+                   tgl::AxesOp secondNest);
   bool emitKept(mlir::Operation *op);
   bool canPrefetchRows(tgl::ParallelOp op, const std::optional<LaneChoice> &lane);
   std::optional<LaneChoice> planShift(tgl::ParallelOp op, llvm::ArrayRef<tgl::AxesOp> nests);
   llvm::Value *emitShift();
-  void atNextRow(tgl::AxesOp axes, llvm::ArrayRef<unsigned> outer, llvm::Value *number, llvm::Value *count);
+  void atNextRow(tgl::AxesOp axes, llvm::ArrayRef<unsigned> outer, llvm::Value *number,
+                 llvm::Value *count);
   void prefetch(unsigned slot, llvm::Value *round, llvm::Value *number, llvm::Value *exists);
   void prefetchFirstRow();
   RowDistribution rowDistribution() const { return {shape.team, shape.cluster}; }
@@ -304,18 +330,23 @@ private:
                        const std::optional<LaneChoice> &lane = std::nullopt);
   void setAxes(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes, llvm::Value *number,
                const std::optional<LaneChoice> &lane, llvm::function_ref<void()> body);
-  /// The body of distribute and distributeRow. Without `exists` (i1; null: true) `number` repeats the last index, and the results
-  /// must not count.
+  /// The body of distribute and distributeRow. Without `exists` (i1; null: true) `number` repeats
+  /// the last index, and the results must not count.
   using DistributedBody = llvm::function_ref<llvm::SmallVector<llvm::Value *>(
       llvm::Value *number, llvm::Value *exists, llvm::ArrayRef<llvm::Value *> carried)>;
   /// Distributes the vectors of a cached row over the team, for one nest or several at once.
-  llvm::SmallVector<llvm::Value *> distributeRow(llvm::ArrayRef<tgl::AxesOp> nests, const std::optional<LaneChoice> &lane,
-                                           llvm::ArrayRef<llvm::Value *> inits, DistributedBody body);
-  /// Distributes `count` indices over the team and carries the results of `body`; loads of `ahead` indices are in flight together.
-  llvm::SmallVector<llvm::Value *> distribute(llvm::Value *count, llvm::ArrayRef<llvm::Value *> inits, DistributedBody body,
-                                        unsigned ahead = 1);
+  llvm::SmallVector<llvm::Value *> distributeRow(llvm::ArrayRef<tgl::AxesOp> nests,
+                                                 const std::optional<LaneChoice> &lane,
+                                                 llvm::ArrayRef<llvm::Value *> inits,
+                                                 DistributedBody body);
+  /// Distributes `count` indices over the team and carries the results of `body`; loads of `ahead`
+  /// indices are in flight together.
+  llvm::SmallVector<llvm::Value *> distribute(llvm::Value *count,
+                                              llvm::ArrayRef<llvm::Value *> inits,
+                                              DistributedBody body, unsigned ahead = 1);
   unsigned numbersAhead(llvm::ArrayRef<tgl::ReduceOp> together, unsigned width);
-  llvm::Value *shuffle(llvm::Value *value, llvm::Intrinsic::ID id, llvm::Value *lane, unsigned clamp);
+  llvm::Value *shuffle(llvm::Value *value, llvm::Intrinsic::ID id, llvm::Value *lane,
+                       unsigned clamp);
   /// Vectors of so many steps of the loop are single accesses.
   static unsigned vectorOf(const PrefixLoop &prefix);
   /// Combines two totals by the operation of a loop that carries one.

@@ -12,8 +12,8 @@
 using namespace llvm;
 using namespace tegula;
 
-/// `first`, and reductions after it over the same points that can be computed where it stands: what they read is
-/// then read once. Reductions with axes that depend on each other stay alone.
+/// `first`, and reductions after it over the same points that can be computed where it stands: what
+/// they read is then read once. Reductions with axes that depend on each other stay alone.
 SmallVector<tgl::ReduceOp> DeviceEmitter::takeTogether(tgl::ReduceOp first) {
   SmallVector<tgl::ReduceOp> together{first};
   auto axes = cast<tgl::AxesOp>(first.getOperation());
@@ -41,7 +41,8 @@ SmallVector<tgl::ReduceOp> DeviceEmitter::takeTogether(tgl::ReduceOp first) {
            (!lane || (lane->axis == otherLane->axis && lane->width == otherLane->width));
     auto isKnown = [&](mlir::Value value) {
       mlir::Operation *definition = value.getDefiningOp();
-      return !definition || definition->getBlock() != first->getBlock() || definition->isBeforeInBlock(first);
+      return !definition || definition->getBlock() != first->getBlock() ||
+             definition->isBeforeInBlock(first);
     };
     op->walk([&](mlir::Operation *nested) {
       for (mlir::Value operand : nested->getOperands())
@@ -55,8 +56,9 @@ SmallVector<tgl::ReduceOp> DeviceEmitter::takeTogether(tgl::ReduceOp first) {
   return together;
 }
 
-/// A device distributes long sums to its threads. What a thread adds up alone has few terms as a rule, such as a row of a sparse
-/// matrix whose length data say: it is no place for a nest of loops.
+/// A device distributes long sums to its threads. What a thread adds up alone has few terms as a
+/// rule, such as a row of a sparse matrix whose length data say: it is no place for a nest of
+/// loops.
 Emitter::BlockedSum DeviceEmitter::blockedSumOf(tgl::ReduceOp op, unsigned axis) {
   BlockedSum parts = Emitter::blockedSumOf(op, axis);
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()), axis);
@@ -68,8 +70,8 @@ Emitter::BlockedSum DeviceEmitter::blockedSumOf(tgl::ReduceOp op, unsigned axis)
   return *points < 2 * terms ? BlockedSum() : BlockedSum{terms, 1, *points >= terms * terms};
 }
 
-/// A long reduction of a thread alone, in steps of several terms, so that their loads are under way together. Sums
-/// are added up in stretches, as everywhere.
+/// A long reduction of a thread alone, in steps of several terms, so that their loads are under way
+/// together. Sums are added up in stretches, as everywhere.
 Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
   constexpr int64_t stretch = 256, shortAxis = 8;
   auto nest = cast<tgl::AxesOp>(op.getOperation());
@@ -92,35 +94,42 @@ Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
   auto part = [&](Value *from, int64_t count) {
     int64_t whole = count - count % step;
     keepNextLoopRolled = true;
-    SmallVector<Value *> sum =
-        emitLoop(from, b.CreateNSWAdd(from, i64(whole)), i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
-          return SmallVector<Value *>(terms(at, step, Accumulator(now.begin(), now.end())));
-        });
-    return terms(b.CreateNSWAdd(from, i64(whole)), count % step, Accumulator(sum.begin(), sum.end()));
+    SmallVector<Value *> sum = emitLoop(from, b.CreateNSWAdd(from, i64(whole)), i64(step),
+                                        initial(), [&](Value *at, ArrayRef<Value *> now) {
+                                          return SmallVector<Value *>(
+                                              terms(at, step, Accumulator(now.begin(), now.end())));
+                                        });
+    return terms(b.CreateNSWAdd(from, i64(whole)), count % step,
+                 Accumulator(sum.begin(), sum.end()));
   };
   SmallVector<unsigned> outer = to_vector(seq<unsigned>(0, innermost));
-  // Line by line: what neighbouring threads take of a line of memory is then taken while it is in the cache.
+  // Line by line: what neighbouring threads take of a line of memory is then taken while it is in
+  // the cache.
   keepNextLoopRolled = !outer.empty();
   return emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
     int64_t whole = extent - extent % stretch;
     keepNextLoopRolled = true;
-    SmallVector<Value *> sum =
-        emitLoop(i64(0), i64(whole), i64(stretch), accumulator, [&](Value *from, ArrayRef<Value *> now) {
-          return SmallVector<Value *>(combine(op, Accumulator(now.begin(), now.end()), part(from, stretch)));
+    SmallVector<Value *> sum = emitLoop(
+        i64(0), i64(whole), i64(stretch), accumulator, [&](Value *from, ArrayRef<Value *> now) {
+          return SmallVector<Value *>(
+              combine(op, Accumulator(now.begin(), now.end()), part(from, stretch)));
         });
     accumulator.assign(sum.begin(), sum.end());
-    return whole == extent ? accumulator : combine(op, accumulator, part(i64(whole), extent - whole));
+    return whole == extent ? accumulator
+                           : combine(op, accumulator, part(i64(whole), extent - whole));
   });
 }
 
-/// Windows and short columns of a thread are written out: addresses are constants apart then, and loads under way
-/// together.
+/// Windows and short columns of a thread are written out: addresses are constants apart then, and
+/// loads under way together.
 Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   constexpr int64_t longestWindow = 64;
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   std::optional<int64_t> points = tgl::knownPoints(nest);
-  bool isPlain = all_of(op.getBody().front(), [](mlir::Operation &nested) { return !nested.getNumRegions(); });
-  // Elementary functions are a dozen instructions each: written out often they only fill the instruction cache.
+  bool isPlain =
+      all_of(op.getBody().front(), [](mlir::Operation &nested) { return !nested.getNumRegions(); });
+  // Elementary functions are a dozen instructions each: written out often they only fill the
+  // instruction cache.
   constexpr int64_t maxOperations = 1024;
   int64_t operations = 0;
   for (mlir::Operation &nested : op.getBody().front())
@@ -134,18 +143,20 @@ Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   unsigned dims = 0;
   for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
     dims += tgl::knownPoints(nest, {axis}) != 1;
-  bool isFew = points && dims > 1 && *points <= fewPoints && *points * operations <= maxCheapOperations && !hasFill;
+  bool isFew = points && dims > 1 && *points <= fewPoints &&
+               *points * operations <= maxCheapOperations && !hasFill;
   if (inWindows)
     return emitWindowRows(op);
   if (shape.columnSplit > 1)
     return emitSplitColumn(op);
-  bool isUnrolled = unrolled.contains(op) ||
-                    (isPlain && isSmall && *points <= longestWindow && (isWindow || isFew || (!hasFill && lanes)));
+  bool isUnrolled = unrolled.contains(op) || (isPlain && isSmall && *points <= longestWindow &&
+                                              (isWindow || isFew || (!hasFill && lanes)));
   if (!perThread || !hasRowShape(nest))
     return Emitter::emitReduceNest(op);
   if (!isUnrolled) {
-    bool isColumn = isPlain && !op.getAxes().empty() && tgl::knownPoints(nest, op.getAxes().size() - 1) &&
-                    (!hasFill || isWindow) && (lanes || !chooseLanes(nest));
+    bool isColumn = isPlain && !op.getAxes().empty() &&
+                    tgl::knownPoints(nest, op.getAxes().size() - 1) && (!hasFill || isWindow) &&
+                    (lanes || !chooseLanes(nest));
     return isColumn ? emitColumn(op) : Emitter::emitReduceNest(op);
   }
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, nest.getAxes().size()));
@@ -158,7 +169,8 @@ Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   return accumulator;
 }
 
-/// How many vectors of a row that is walked once a thread of a team takes at a time, as far as registers go.
+/// How many vectors of a row that is walked once a thread of a team takes at a time, as far as
+/// registers go.
 unsigned DeviceEmitter::numbersAhead(ArrayRef<tgl::ReduceOp> together, unsigned width) {
   constexpr unsigned maxAhead = 4, maxOperations = 128;
   DenseSet<mlir::Value> tensors;
@@ -168,11 +180,14 @@ unsigned DeviceEmitter::numbersAhead(ArrayRef<tgl::ReduceOp> together, unsigned 
       if (nested.getNumRegions())
         return 1;
       operations += isa<mlir::math::MathDialect>(nested.getDialect()) ? 16 : 1;
-      if (auto read = dyn_cast<tgl::ReadOp>(nested); read && tensors.insert(read.getTensor()).second)
-        bytes += width * storageType(read.getTensorType().getElementType())->getPrimitiveSizeInBits() / 8;
+      if (auto read = dyn_cast<tgl::ReadOp>(nested);
+          read && tensors.insert(read.getTensor()).second)
+        bytes += width *
+                 storageType(read.getTensorType().getElementType())->getPrimitiveSizeInBits() / 8;
     }
   unsigned ahead = maxAhead;
-  while (ahead > 1 && (ahead * bytes * shape.threads > bytesAtOnce || ahead * operations > maxOperations))
+  while (ahead > 1 &&
+         (ahead * bytes * shape.threads > bytesAtOnce || ahead * operations > maxOperations))
     ahead /= 2;
   return ahead;
 }
@@ -209,8 +224,9 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
     SmallVector<Value *> results;
     forEach(carried, [&](tgl::ReduceOp each, Accumulator before) {
       setAxes(cast<tgl::AxesOp>(each.getOperation()), box, number, lane, [&] {
-        results.append(emitSerialReduce(
-            each, rest, before, [&](Accumulator inner) { return emitReducePoint(each, std::move(inner)); }));
+        results.append(emitSerialReduce(each, rest, before, [&](Accumulator inner) {
+          return emitReducePoint(each, std::move(inner));
+        }));
       });
     });
     if (exists)
@@ -226,12 +242,14 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   }
   SmallVector<Value *> partial =
       isRow ? distributeRow(nests, lane, start, body)
-            : distribute(countOf(axes, box, lane), start, body, rest.empty() ? numbersAhead(together, lane ? lane->width : 1) : 1);
+            : distribute(countOf(axes, box, lane), start, body,
+                         rest.empty() ? numbersAhead(together, lane ? lane->width : 1) : 1);
   perThread = false;
   forEach(partial, [&](tgl::ReduceOp each, Accumulator own) {
     if (lane)
       own = combineLanes(each, own, lane->width);
-    values[each.getResult()] = resultOf(each, combineCluster(each, combineTeam(each, std::move(own))));
+    values[each.getResult()] =
+        resultOf(each, combineCluster(each, combineTeam(each, std::move(own))));
   });
   reducedBefore.insert_range(ArrayRef(together).drop_front());
 }
@@ -247,7 +265,8 @@ Value *DeviceEmitter::shuffle(Value *value, Intrinsic::ID id, Value *lane, unsig
     Value *whole = b.CreateBitCast(value, b.getInt64Ty());
     Value *low = word(b.CreateTrunc(whole, b.getInt32Ty()));
     Value *high = word(b.CreateTrunc(b.CreateLShr(whole, 32), b.getInt32Ty()));
-    whole = b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.CreateShl(b.CreateZExt(high, b.getInt64Ty()), 32));
+    whole = b.CreateOr(b.CreateZExt(low, b.getInt64Ty()),
+                       b.CreateShl(b.CreateZExt(high, b.getInt64Ty()), 32));
     return b.CreateBitCast(whole, type);
   }
   if (bits == 32)
@@ -262,7 +281,8 @@ Emitter::Accumulator DeviceEmitter::combineWarp(tgl::ReduceOp op, Accumulator ac
   for (unsigned distance = 1; distance < threads; distance *= 2) {
     Accumulator other;
     for (Value *element : accumulator)
-      other.push_back(shuffle(element, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(distance), warp - 1));
+      other.push_back(
+          shuffle(element, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(distance), warp - 1));
     accumulator = combine(op, accumulator, other);
   }
   return accumulator;
@@ -274,25 +294,29 @@ Emitter::Accumulator DeviceEmitter::combineTeam(tgl::ReduceOp op, Accumulator ac
   if (warps <= 1)
     return accumulator;
   // Slots of a reduction that a loop runs again are still being read.
-  for (mlir::Operation *around = op->getParentOp(); around != statement; around = around->getParentOp())
+  for (mlir::Operation *around = op->getParentOp(); around != statement;
+       around = around->getParentOp())
     if (isa<tgl::ForOp, tgl::TilesOp, tgl::ParallelOp>(around)) {
       barrier();
       break;
     }
   SmallVector<std::pair<GlobalVariable *, Type *>> slots;
   Value *number = b.CreateUDiv(thread, i64(warp)), *inWarp = b.CreateURem(thread, i64(warp));
-  // A block of a cluster may go on to its next row when others of its threads have yet to read this one's slots.
+  // A block of a cluster may go on to its next row when others of its threads have yet to read this
+  // one's slots.
   bool hasTurns = rowPhase && shape.cluster > 1;
   Value *set = hasTurns ? b.CreateNSWMul(b.CreateAnd(rowPhase, i64(1)), i64(warps)) : i64(0);
   auto slot = [&](GlobalVariable *array, Value *index) {
     return b.CreateInBoundsGEP(b.getInt64Ty(), array, b.CreateNSWAdd(set, index));
   };
   for (Value *element : accumulator)
-    slots.push_back({shared(ArrayType::get(b.getInt64Ty(), hasTurns ? 2 * warps : warps), "exchange"),
-                     element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType()});
+    slots.push_back(
+        {shared(ArrayType::get(b.getInt64Ty(), hasTurns ? 2 * warps : warps), "exchange"),
+         element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType()});
   emitIf(b.CreateICmpEQ(inWarp, i64(0)), [&] {
     for (auto [element, place] : zip_equal(accumulator, slots))
-      b.CreateStore(element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element,
+      b.CreateStore(element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty())
+                                                       : element,
                     slot(place.first, number));
   });
   barrier();

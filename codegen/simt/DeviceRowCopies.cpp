@@ -6,13 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A row that a block keeps in shared memory (DeviceRows.cpp) leaves its place in the last nest that reads it, vector
-// after vector. As soon as a vector has been used, the one at the same place of the block's next row is copied there
-// (`cp.async`): memory is read while it is written, and what is on its way takes no registers. Each thread copies what
-// it will read itself and waits for its own copies, so nobody meets.
+// A row that a block keeps in shared memory (DeviceRows.cpp) leaves its place in the last nest that
+// reads it, vector after vector. As soon as a vector has been used, the one at the same place of
+// the block's next row is copied there
+// (`cp.async`): memory is read while it is written, and what is on its way takes no registers. Each
+// thread copies what it will read itself and waits for its own copies, so nobody meets.
 //
-// Rows of an odd length begin anywhere. Their vectors begin at multiples of 16 bytes all the same, the first of them
-// before the row, and only rounds with a row's ends ask which of their elements exist.
+// Rows of an odd length begin anywhere. Their vectors begin at multiples of 16 bytes all the same,
+// the first of them before the row, and only rounds with a row's ends ask which of their elements
+// exist.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
@@ -23,19 +25,24 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// Whether where a read's elements are is known before the statement's point is done: by its axes, and the nest's.
+/// Whether where a read's elements are is known before the statement's point is done: by its axes,
+/// and the nest's.
 static bool isKnownAhead(tgl::ReadOp read, tgl::AxesOp nest, tgl::AxesOp statement) {
-  return all_of(elementOffset(read.getTensorType(), read.getSubscriptExprs()).operands(), [&](mlir::Value operand) {
-    mlir::Block *block = operand.getParentBlock();
-    bool isAxis = isa<mlir::BlockArgument>(operand) && (block == nest.getAxesBlock() || block == statement.getAxesBlock());
-    return isAxis || !statement->isAncestor(block->getParentOp());
-  });
+  return all_of(elementOffset(read.getTensorType(), read.getSubscriptExprs()).operands(),
+                [&](mlir::Value operand) {
+                  mlir::Block *block = operand.getParentBlock();
+                  bool isAxis = isa<mlir::BlockArgument>(operand) &&
+                                (block == nest.getAxesBlock() || block == statement.getAxesBlock());
+                  return isAxis || !statement->isAncestor(block->getParentOp());
+                });
 }
 
-/// What an offset moves by along the statement's axes, and where it begins, modulo `width`; nothing where that is not
-/// known, or where it does not move by one along the nest's axis `lane`, or not by multiples along others.
-static std::optional<SmallVector<int64_t>> placeInVector(ValueExpr offset, tgl::AxesOp nest, tgl::AxesOp statement,
-                                                         unsigned lane, int64_t width) {
+/// What an offset moves by along the statement's axes, and where it begins, modulo `width`; nothing
+/// where that is not known, or where it does not move by one along the nest's axis `lane`, or not
+/// by multiples along others.
+static std::optional<SmallVector<int64_t>> placeInVector(ValueExpr offset, tgl::AxesOp nest,
+                                                         tgl::AxesOp statement, unsigned lane,
+                                                         int64_t width) {
   SmallVector<int64_t> place;
   for (tgl::AxesOp axes : {nest, statement})
     for (auto [number, axis] : enumerate(axes.getAxes())) {
@@ -64,16 +71,18 @@ bool DeviceEmitter::canPrefetchRows(tgl::ParallelOp op, const std::optional<Lane
     if (!lane)
       return true;
     ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
-    std::optional<SmallVector<int64_t>> place = placeInVector(offset, nest, statementAxes, lane->axis, lane->width);
+    std::optional<SmallVector<int64_t>> place =
+        placeInVector(offset, nest, statementAxes, lane->axis, lane->width);
     bool isAligned = read.getTensor().getDefiningOp() || options.tensorAlignment >= bytes;
     return isAligned && place && all_of(*place, [](int64_t part) { return part == 0; });
   });
 }
 
-/// Rows of lengths that are no multiples of a vector's begin anywhere, but as all that a nest reads and writes along
-/// them is as far from a multiple, vectors can begin there: the first and last of a row hang over. Returns these
-/// vectors, if there are any.
-std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelOp op, ArrayRef<tgl::AxesOp> nests) {
+/// Rows of lengths that are no multiples of a vector's begin anywhere, but as all that a nest reads
+/// and writes along them is as far from a multiple, vectors can begin there: the first and last of
+/// a row hang over. Returns these vectors, if there are any.
+std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelOp op,
+                                                                  ArrayRef<tgl::AxesOp> nests) {
   auto statementAxes = cast<tgl::AxesOp>(op.getOperation());
   tgl::Accesses accesses = tgl::accessesOf(op);
   struct Access {
@@ -93,7 +102,8 @@ std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelO
       if (!read && !write)
         continue;
       tgl::TglTensorType type = read ? read.getTensorType() : write.getTensorType();
-      ValueExpr offset = elementOffset(type, read ? read.getSubscriptExprs() : write.getSubscriptExprs());
+      ValueExpr offset =
+          elementOffset(type, read ? read.getSubscriptExprs() : write.getSubscriptExprs());
       if (read && !offset.uses(nest.getAxes()[0]) && !read.getFill() && !read.getGuard())
         continue; // the same for all lanes
       mlir::Value tensor = read ? read.getTensor() : write.getTensor();
@@ -103,7 +113,8 @@ std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelO
                           : !write.getCombine() && !write.getGuard() && !write.getChecked();
       unsigned bits = storageType(type.getElementType())->getScalarSizeInBits();
       bool isPacked = type.getElementType().isInteger(4);
-      if (!isPlain || isPacked || !(tensor.getDefiningOp() || options.tensorAlignment >= accessBytes))
+      if (!isPlain || isPacked ||
+          !(tensor.getDefiningOp() || options.tensorAlignment >= accessBytes))
         return std::nullopt;
       if (read && along.empty())
         row.shiftedBy = {read, nest};
@@ -143,7 +154,8 @@ std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::laneOf(tgl::AxesOp nest)
 }
 
 /// Where the row `number` is, or the last one.
-void DeviceEmitter::atNextRow(tgl::AxesOp axes, ArrayRef<unsigned> outer, Value *number, Value *count) {
+void DeviceEmitter::atNextRow(tgl::AxesOp axes, ArrayRef<unsigned> outer, Value *number,
+                              Value *count) {
   if (!row.copies)
     return;
   row.hasNext = b.CreateICmpSLT(number, count);
@@ -156,9 +168,9 @@ void DeviceEmitter::atNextRow(tgl::AxesOp axes, ArrayRef<unsigned> outer, Value 
   });
 }
 
-/// Sends for vector `number` of the next row, which is put where this thread has the one of `round`; zeros for what
-/// does not exist of it. Hardware copies a vector or nothing, and the last of a tensor may hang over its end: a part is
-/// loaded by elements.
+/// Sends for vector `number` of the next row, which is put where this thread has the one of
+/// `round`; zeros for what does not exist of it. Hardware copies a vector or nothing, and the last
+/// of a tensor may hang over its end: a part is loaded by elements.
 void DeviceEmitter::prefetch(unsigned slot, Value *round, Value *number, Value *exists) {
   auto [read, nest] = row.sources[slot];
   const Buffer &buffer = buffers.find(read.getTensor())->second;
@@ -170,15 +182,16 @@ void DeviceEmitter::prefetch(unsigned slot, Value *round, Value *number, Value *
     values[axis] = value;
   }
   Value *shift = std::exchange(row.shift, row.nextShift), *offset = nullptr, *left = nullptr;
-  setAxes(nest, to_vector(seq<unsigned>(0, nest.getAxes().size())), number, row.lane, [&, &read = read] {
-    offset = emitIndexAtLaneZero(elementOffset(buffer.type, read.getSubscriptExprs()));
-    if (row.isShifted && row.atEdge) {
-      left = b.CreateNSWSub(i64(row.terms), lanes->base);
-      left = b.CreateBinaryIntrinsic(Intrinsic::smin, left, i64(row.lane->width));
-      left = b.CreateBinaryIntrinsic(Intrinsic::smax, left, i64(0));
-      offset = b.CreateSelect(b.CreateICmpSGT(left, i64(0)), offset, i64(0));
-    }
-  });
+  setAxes(nest, to_vector(seq<unsigned>(0, nest.getAxes().size())), number, row.lane,
+          [&, &read = read] {
+            offset = emitIndexAtLaneZero(elementOffset(buffer.type, read.getSubscriptExprs()));
+            if (row.isShifted && row.atEdge) {
+              left = b.CreateNSWSub(i64(row.terms), lanes->base);
+              left = b.CreateBinaryIntrinsic(Intrinsic::smin, left, i64(row.lane->width));
+              left = b.CreateBinaryIntrinsic(Intrinsic::smax, left, i64(0));
+              offset = b.CreateSelect(b.CreateICmpSGT(left, i64(0)), offset, i64(0));
+            }
+          });
   row.shift = shift;
   for (auto [axis, value] : here)
     values[axis] = value;
@@ -188,12 +201,14 @@ void DeviceEmitter::prefetch(unsigned slot, Value *round, Value *number, Value *
     Intrinsic::ID copy = bytes == 16  ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
                          : bytes == 8 ? Intrinsic::nvvm_cp_async_ca_shared_global_8_s
                                       : Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
-    b.CreateIntrinsic(b.getVoidTy(), copy, {to, from, b.CreateSelect(isThere, b.getInt32(bytes), b.getInt32(0))});
+    b.CreateIntrinsic(b.getVoidTy(), copy,
+                      {to, from, b.CreateSelect(isThere, b.getInt32(bytes), b.getInt32(0))});
   };
   if (!left)
     return copyAll();
   unsigned width = row.lane->width;
-  Value *isPart = b.CreateAnd(isThere, b.CreateICmpULT(b.CreateNSWSub(left, i64(1)), i64(width - 1)));
+  Value *isPart =
+      b.CreateAnd(isThere, b.CreateICmpULT(b.CreateNSWSub(left, i64(1)), i64(width - 1)));
   isThere = b.CreateAnd(isThere, b.CreateICmpSGT(left, i64(0)));
   emitIf(b.CreateNot(isPart), copyAll);
   emitIf(isPart, [&] {
@@ -201,7 +216,9 @@ void DeviceEmitter::prefetch(unsigned slot, Value *round, Value *number, Value *
     for (unsigned number = 0; number + 1 < width; ++number) {
       Value *one = emitIfElse(
           b.CreateICmpSLT(i64(number), left),
-          [&]() -> Value * { return b.CreateLoad(element, b.CreateInBoundsGEP(element, from, i64(number))); },
+          [&]() -> Value * {
+            return b.CreateLoad(element, b.CreateInBoundsGEP(element, from, i64(number)));
+          },
           Constant::getNullValue(element));
       vector = b.CreateInsertElement(vector, one, number);
     }

@@ -6,18 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A statement such as `m = max x[i, j]; s = sum exp(x[i, j] - m); parallel (j) { ...x[i, j]... }` walks the same row
-// in several nests. Short rows stay in registers (DeviceEmitter::deal); longer ones here: the first nest that reads
-// an element puts it, in its storage type, into the dynamic shared memory of the block, the later ones take it from
-// there. A thread does the same elements in each nest, so slots are its own and nobody waits.
+// A statement such as `m = max x[i, j]; s = sum exp(x[i, j] - m); parallel (j) { ...x[i, j]... }`
+// walks the same row in several nests. Short rows stay in registers (DeviceEmitter::deal); longer
+// ones here: the first nest that reads an element puts it, in its storage type, into the dynamic
+// shared memory of the block, the later ones take it from there. A thread does the same elements in
+// each nest, so slots are its own and nobody waits.
 //
-// A row that is too long for a block is shared by the blocks of a cluster (CUDA C++ Programming Guide, "Thread Block
-// Clusters"): vectors of the row are dealt out to all of their threads, and results of the blocks come together in
-// each other's shared memory.
+// A row that is too long for a block is shared by the blocks of a cluster (CUDA C++ Programming
+// Guide, "Thread Block Clusters"): vectors of the row are dealt out to all of their threads, and
+// results of the blocks come together in each other's shared memory.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/simt/DeviceEmitter.h"
 #include "codegen/async/Async.h"
+#include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "strategies/ScheduleBlock.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -34,22 +35,26 @@ static constexpr unsigned otherSharedBytes = 4096;
 // Which reads
 //===----------------------------------------------------------------------===//
 
-/// Whether two reads, each at a point of its own nest, are of the same element where the points are.
-static bool isSameElement(tgl::ReadOp first, tgl::AxesOp firstNest, tgl::ReadOp second, tgl::AxesOp secondNest) {
+/// Whether two reads, each at a point of its own nest, are of the same element where the points
+/// are.
+static bool isSameElement(tgl::ReadOp first, tgl::AxesOp firstNest, tgl::ReadOp second,
+                          tgl::AxesOp secondNest) {
   if (first.getTensor() != second.getTensor())
     return false;
   auto own = [](tgl::AxesOp nest, mlir::Value value) -> int {
     auto argument = dyn_cast<mlir::BlockArgument>(value);
-    return argument && argument.getOwner() == nest.getAxesBlock() ? int(argument.getArgNumber()) : -1;
+    return argument && argument.getOwner() == nest.getAxesBlock() ? int(argument.getArgNumber())
+                                                                  : -1;
   };
-  return all_of_zip(first.getSubscriptExprs(), second.getSubscriptExprs(),
-                    [&](const ValueExpr &left, const ValueExpr &right) {
-                      return left.expr() == right.expr() &&
-                             all_of_zip(left.operands(), right.operands(), [&](mlir::Value a, mlir::Value b) {
-                               int axis = own(firstNest, a);
-                               return axis == own(secondNest, b) && (axis >= 0 || a == b);
-                             });
-                    });
+  return all_of_zip(
+      first.getSubscriptExprs(), second.getSubscriptExprs(),
+      [&](const ValueExpr &left, const ValueExpr &right) {
+        return left.expr() == right.expr() &&
+               all_of_zip(left.operands(), right.operands(), [&](mlir::Value a, mlir::Value b) {
+                 int axis = own(firstNest, a);
+                 return axis == own(secondNest, b) && (axis >= 0 || a == b);
+               });
+      });
 }
 
 bool DeviceEmitter::hasRowShape(tgl::AxesOp nest) {
@@ -82,7 +87,8 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     auto nest = dyn_cast<tgl::AxesOp>(nested);
     auto parallel = dyn_cast<tgl::ParallelOp>(nested);
     bool isDistributed = isa<tgl::ReduceOp>(nested) || (parallel && !runsSerially(parallel));
-    if (nest && isDistributed && hasRowShape(nest) && !isEmpty(&nested) && (nests.empty() || isSameRow(nests.front(), nest)))
+    if (nest && isDistributed && hasRowShape(nest) && !isEmpty(&nested) &&
+        (nests.empty() || isSameRow(nests.front(), nest)))
       nests.push_back(nest);
     else
       others |= nested.getNumRegions() || isa<tgl::TempOp, tgl::SortOp>(nested);
@@ -96,8 +102,10 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   unsigned width = lane ? lane->width : 1;
   row.terms = *tgl::knownPoints(nests.front());
   int64_t vectors = divideCeil(row.terms + (row.isShifted ? width - 1 : 0), int64_t(width));
-  std::optional<int64_t> asked = settingOf(scheduleSettings(op->getParentOfType<tgl::KernelOp>()), "cluster");
-  if (vectors <= maxRounds * int64_t(shape.team) && asked.value_or(1) == 1) { // these stay in registers
+  std::optional<int64_t> asked =
+      settingOf(scheduleSettings(op->getParentOfType<tgl::KernelOp>()), "cluster");
+  if (vectors <= maxRounds * int64_t(shape.team) &&
+      asked.value_or(1) == 1) { // these stay in registers
     row = Row();
     if (asked)
       row.answer = {true, ""};
@@ -113,7 +121,8 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     walks[index] = ++numWalks;
     if (auto reduce = dyn_cast<tgl::ReduceOp>(nest.getOperation()))
       for (tgl::ReduceOp other : takeTogether(reduce))
-        if (auto *found = find(nests, cast<tgl::AxesOp>(other.getOperation())); found != nests.end())
+        if (auto *found = find(nests, cast<tgl::AxesOp>(other.getOperation()));
+            found != nests.end())
           walks[found - nests.begin()] = walks[index];
   }
 
@@ -122,8 +131,9 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   for (auto [index, nest] : enumerate(nests))
     for (mlir::Operation &nested : *nest.getAxesBlock()) {
       auto read = dyn_cast<tgl::ReadOp>(nested);
-      if (!read || read.getFill() || read.getGuard() || read.getChecked() || !read.getExactExprs().empty() ||
-          accesses.writes.contains(read.getTensor()) || read.getTensorType().getElementType().isInteger(4))
+      if (!read || read.getFill() || read.getGuard() || read.getChecked() ||
+          !read.getExactExprs().empty() || accesses.writes.contains(read.getTensor()) ||
+          read.getTensorType().getElementType().isInteger(4))
         continue;
       std::optional<int64_t> step = 1;
       if (lane)
@@ -165,7 +175,8 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     return;
   }
 
-  // As few blocks as hold the row, better so that a multiprocessor has room for two: one loads, the other stores.
+  // As few blocks as hold the row, better so that a multiprocessor has room for two: one loads, the
+  // other stores.
   int64_t most = options.sharedBytes - otherSharedBytes;
   op.getBody().walk([&](tgl::TempOp) { others = true; });
   bool canShare = !others && nests.size() == row.nests.size() && exchanged.empty();
@@ -178,9 +189,10 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   if (bytesWith(blocks) > most) {
     row = Row();
     if (asked)
-      row.answer = {*asked == 1, "one block, which reads the row again: " + std::to_string(bytesWith(blocks)) +
-                                     " bytes in each of " + std::to_string(blocks) + " do not fit the " +
-                                     std::to_string(most) + " that a block has"};
+      row.answer = {*asked == 1,
+                    "one block, which reads the row again: " + std::to_string(bytesWith(blocks)) +
+                        " bytes in each of " + std::to_string(blocks) + " do not fit the " +
+                        std::to_string(most) + " that a block has"};
     return;
   }
   while (blocks > 1 && bytesWith(blocks) > most / 2 && bytesWith(blocks / 2) <= most)
@@ -199,15 +211,18 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   wanted.cluster = shape.cluster = blocks;
   row.rounds = divideCeil(vectors, rowDistribution().each());
   int64_t whole = wholeRounds().second - wholeRounds().first;
-  constexpr int64_t maxAhead = 8, ofShared = 2; // loads from memory; from shared memory, which is near
-  row.ahead = std::clamp<int64_t>(bytesAtOnce / shape.threads / bytes, 1, row.copies ? ofShared : maxAhead);
+  constexpr int64_t maxAhead = 8,
+                    ofShared = 2; // loads from memory; from shared memory, which is near
+  row.ahead =
+      std::clamp<int64_t>(bytesAtOnce / shape.threads / bytes, 1, row.copies ? ofShared : maxAhead);
   for (unsigned fewer = row.ahead; fewer > row.ahead / 2; --fewer)
     if (whole % fewer == 0) { // none is left to be loaded alone
       row.ahead = fewer;
       break;
     }
   // Registers for all blocks that a multiprocessor's shared memory has room for.
-  unsigned resident = std::min<int64_t>(most / bytesWith(blocks), device::threadsPerMultiprocessor / shape.threads);
+  unsigned resident =
+      std::min<int64_t>(most / bytesWith(blocks), device::threadsPerMultiprocessor / shape.threads);
   if (row.copies && resident > 1)
     function->addFnAttr("nvvm.minctasm", std::to_string(resident));
   wanted.sharedBytes = bytesWith(blocks);
@@ -221,21 +236,24 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
 /// Of a cluster: so many as the program asks for, or the nearest that hold the row.
 unsigned DeviceEmitter::blocksAsked(int64_t asked, unsigned largest, int64_t most, int64_t vectors,
                                     function_ref<int64_t(unsigned)> bytesWith) {
-  while (largest > 1 && vectors < int64_t(shape.team) * largest) // each thread has something of the row
+  while (largest > 1 &&
+         vectors < int64_t(shape.team) * largest) // each thread has something of the row
     largest /= 2;
   unsigned nearest = largest;
   auto far = [&](unsigned blocks) { return std::abs(std::log2(double(blocks) / double(asked))); };
   for (unsigned blocks = 1; blocks <= largest; blocks *= 2) // results come together by halves
     if (bytesWith(blocks) <= most && far(blocks) < far(nearest))
       nearest = blocks;
-  std::string why = std::to_string(nearest) + (nearest > 1 ? " blocks" : " block") + ": a row takes " +
-                    std::to_string(bytesWith(nearest)) + " bytes of shared memory " +
-                    (nearest > 1 ? "in each, of " : ", of ") + std::to_string(most);
+  std::string why = std::to_string(nearest) + (nearest > 1 ? " blocks" : " block") +
+                    ": a row takes " + std::to_string(bytesWith(nearest)) +
+                    " bytes of shared memory " + (nearest > 1 ? "in each, of " : ", of ") +
+                    std::to_string(most);
   if (largest == 1 && options.clusterBlocks > 1)
     why += "; what else the statement does is not shared by blocks";
   else
-    why += "; clusters for rows of " + std::to_string(vectors) + " vectors are of powers of two up to " +
-           std::to_string(largest) + " blocks of " + std::to_string(shape.team) + " threads";
+    why += "; clusters for rows of " + std::to_string(vectors) +
+           " vectors are of powers of two up to " + std::to_string(largest) + " blocks of " +
+           std::to_string(shape.team) + " threads";
   row.answer = {int64_t(nearest) == asked, why};
   return nearest;
 }
@@ -246,7 +264,8 @@ std::optional<RowLayout> DeviceEmitter::rowLayout(StringRef name) const {
   RowLayout layout{name.str(), {shape.team, shape.cluster}, row.vectors, row.rounds, {}};
   int64_t offset = 0;
   for (auto [slot, bytes] : enumerate(row.bytes)) {
-    auto read = find_if(row.slotOf, [&, slot = slot](const auto &entry) { return entry.second.first == slot; });
+    auto read = find_if(row.slotOf,
+                        [&, slot = slot](const auto &entry) { return entry.second.first == slot; });
     layout.slots.push_back({sourceName(cast<tgl::ReadOp>(read->first).getTensor()), bytes, offset});
     offset += row.rounds * shape.team * bytes;
   }
@@ -260,8 +279,9 @@ DeviceEmitter::Column DeviceEmitter::findColumn(tgl::ParallelOp op) {
     if (!nested.getNumRegions())
       continue;
     auto nest = dyn_cast<tgl::AxesOp>(nested);
-    bool isPlain = nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) &&
-                   all_of(*nest.getAxesBlock(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
+    bool isPlain =
+        nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) &&
+        all_of(*nest.getAxesBlock(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
     if (!isPlain || (!nests.empty() && tgl::knownPoints(nest) != tgl::knownPoints(nests.front())))
       return column;
     nests.push_back(nest);
@@ -271,7 +291,8 @@ DeviceEmitter::Column DeviceEmitter::findColumn(tgl::ParallelOp op) {
   tgl::Accesses accesses = tgl::accessesOf(op);
   int64_t kept = 0; // tensors
   for (mlir::Operation &nested : *nests.front().getAxesBlock())
-    if (auto read = dyn_cast<tgl::ReadOp>(nested); read && !accesses.writes.contains(read.getTensor()))
+    if (auto read = dyn_cast<tgl::ReadOp>(nested);
+        read && !accesses.writes.contains(read.getTensor()))
       kept += any_of(ArrayRef(nests).drop_front(), [&](tgl::AxesOp other) {
         return any_of(*other.getAxesBlock(), [&](mlir::Operation &inner) {
           auto again = dyn_cast<tgl::ReadOp>(inner);
@@ -284,8 +305,9 @@ DeviceEmitter::Column DeviceEmitter::findColumn(tgl::ParallelOp op) {
   return column;
 }
 
-/// Where several nests of a thread's point read the same column, which fits into its registers, they are written
-/// out. Returns how many neighbouring points have room there; 0: there is no such column.
+/// Where several nests of a thread's point read the same column, which fits into its registers,
+/// they are written out. Returns how many neighbouring points have room there; 0: there is no such
+/// column.
 unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
   constexpr int64_t maxRegisters = 64;
   Column column = findColumn(op);
@@ -298,27 +320,31 @@ unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
 }
 
 /// Whether values of two nests, each at a point of its own, are the same where the points are.
-bool DeviceEmitter::isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second, tgl::AxesOp secondNest) {
+bool DeviceEmitter::isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second,
+                                tgl::AxesOp secondNest) {
   if (first == second)
     return true;
   mlir::Operation *one = first.getDefiningOp(), *other = second.getDefiningOp();
-  if (!one || !other || one->getBlock() != firstNest.getAxesBlock() || other->getBlock() != secondNest.getAxesBlock())
+  if (!one || !other || one->getBlock() != firstNest.getAxesBlock() ||
+      other->getBlock() != secondNest.getAxesBlock())
     return false;
   if (auto found = row.slotOf.find(one); found != row.slotOf.end()) {
     auto again = row.slotOf.find(other);
     return again != row.slotOf.end() && again->second.first == found->second.first;
   }
-  return one->getName() == other->getName() && one->getAttrDictionary() == other->getAttrDictionary() &&
-         !one->getNumRegions() && mlir::isMemoryEffectFree(one) && one->getNumOperands() > 0 &&
-         one->getNumResults() == 1 && one->getNumOperands() == other->getNumOperands() &&
-         all_of_zip(one->getOperands(), other->getOperands(), [&](mlir::Value left, mlir::Value right) {
-           return isSameInRow(left, firstNest, right, secondNest);
-         });
+  return one->getName() == other->getName() &&
+         one->getAttrDictionary() == other->getAttrDictionary() && !one->getNumRegions() &&
+         mlir::isMemoryEffectFree(one) && one->getNumOperands() > 0 && one->getNumResults() == 1 &&
+         one->getNumOperands() == other->getNumOperands() &&
+         all_of_zip(one->getOperands(), other->getOperands(),
+                    [&](mlir::Value left, mlir::Value right) {
+                      return isSameInRow(left, firstNest, right, secondNest);
+                    });
 }
 
-/// Where a nest computes an elementary function of an element, and the last one computes it again and has no other use
-/// for the element, it takes the element's place: exp of softmax is computed once. Elements as wide as values alone,
-/// which lose nothing.
+/// Where a nest computes an elementary function of an element, and the last one computes it again
+/// and has no other use for the element, it takes the element's place: exp of softmax is computed
+/// once. Elements as wide as values alone, which lose nothing.
 void DeviceEmitter::planRowValues(ArrayRef<tgl::AxesOp> nests, ArrayRef<unsigned> walks) {
   tgl::AxesOp last = nests.back();
   for (mlir::Operation &again : *last.getAxesBlock()) {
@@ -332,18 +358,20 @@ void DeviceEmitter::planRowValues(ArrayRef<tgl::AxesOp> nests, ArrayRef<unsigned
     while (!work.empty())
       for (mlir::Value operand : work.pop_back_val()->getOperands())
         if (mlir::Operation *definition = operand.getDefiningOp();
-            definition && definition->getBlock() == last.getAxesBlock() && inside.insert(definition).second) {
+            definition && definition->getBlock() == last.getAxesBlock() &&
+            inside.insert(definition).second) {
           if (auto read = dyn_cast<tgl::ReadOp>(definition))
             reads.push_back(read);
           work.push_back(definition);
         }
-    if (reads.size() != 1 || !row.slotOf.contains(reads.front()) || !reads.front().getType().isF32() ||
-        !reads.front().getTensorType().getElementType().isF32())
+    if (reads.size() != 1 || !row.slotOf.contains(reads.front()) ||
+        !reads.front().getType().isF32() || !reads.front().getTensorType().getElementType().isF32())
       continue;
     unsigned slot = row.slotOf.lookup(reads.front()).first;
     // Of the operations on the way, the element is used by these alone, and none has another use.
     bool isAlone = all_of(inside, [&](mlir::Operation *op) {
-      return op == &again || all_of(op->getUsers(), [&](mlir::Operation *user) { return inside.contains(user); });
+      return op == &again ||
+             all_of(op->getUsers(), [&](mlir::Operation *user) { return inside.contains(user); });
     });
     isAlone &= all_of(row.slotOf, [&](const auto &entry) {
       return entry.first->getBlock() != last.getAxesBlock() || entry.second.first != slot ||
@@ -384,14 +412,16 @@ bool DeviceEmitter::emitKept(mlir::Operation *op) {
     Emitter::emitOp(op);
     Value *value = valueOf(op->getResult(0));
     unsigned bytes = row.bytes[stored->second];
-    b.CreateAlignedStore(value, rowSlot(stored->second, row.round), Align(std::min<unsigned>(16, bytes & -bytes)));
+    b.CreateAlignedStore(value, rowSlot(stored->second, row.round),
+                         Align(std::min<unsigned>(16, bytes & -bytes)));
     return true;
   }
   auto read = dyn_cast<tgl::ReadOp>(op);
   auto found = read ? row.slotOf.find(op) : row.slotOf.end();
   if (found == row.slotOf.end())
     return false;
-  values[read.getResult()] = decode(row.loaded->lookup(found->second.first), read.getTensorType().getElementType());
+  values[read.getResult()] =
+      decode(row.loaded->lookup(found->second.first), read.getTensorType().getElementType());
   return true;
 }
 
@@ -399,27 +429,32 @@ bool DeviceEmitter::emitKept(mlir::Operation *op) {
 // Walking a row
 //===----------------------------------------------------------------------===//
 
-/// From the first round that all threads of all blocks have with whole vectors to the one after the last of those.
+/// From the first round that all threads of all blocks have with whole vectors to the one after the
+/// last of those.
 std::pair<int64_t, int64_t> DeviceEmitter::wholeRounds() const {
   if (!row.isShifted)
     return {0, row.vectors / rowDistribution().each()};
-  int64_t whole = row.terms / row.lane->width / rowDistribution().each(); // the first vector begins before the row
+  int64_t whole = row.terms / row.lane->width /
+                  rowDistribution().each(); // the first vector begins before the row
   return whole > 1 ? std::pair(int64_t(1), whole) : std::pair(int64_t(0), int64_t(0));
 }
 
 /// The slot of this thread for a round.
 Value *DeviceEmitter::rowSlot(unsigned slot, Value *round) {
   Value *place = rowSlotOffset(b, rowDistribution(), round, thread);
-  return b.CreateInBoundsGEP(b.getInt8Ty(), row.bases[slot], b.CreateNSWMul(place, i64(row.bytes[slot])));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), row.bases[slot],
+                             b.CreateNSWMul(place, i64(row.bytes[slot])));
 }
 
-SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests, const std::optional<LaneChoice> &lane,
-                                            ArrayRef<Value *> inits, DistributedBody body) {
+SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests,
+                                                  const std::optional<LaneChoice> &lane,
+                                                  ArrayRef<Value *> inits, DistributedBody body) {
   tgl::AxesOp any = nests.front();
   SmallVector<unsigned> axes = to_vector(seq<unsigned>(0, any.getAxes().size()));
   RowDistribution distribute = rowDistribution();
   Value *first = rowThread(b, distribute, rank, thread);
-  // Those that load from memory first: nests that are walked together have their elements from them.
+  // Those that load from memory first: nests that are walked together have their elements from
+  // them.
   SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>> reads;
   SmallVector<unsigned> left; // slots that nobody reads after these nests
   for (bool fromMemory : {true, false})
@@ -441,7 +476,9 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests, c
     row.atEdge = !whole;
     SmallVector<Value *> numbers, exist, results(carried);
     SmallVector<DenseMap<unsigned, Value *>> loaded(count); // by slot
-    auto alignmentOf = [&](unsigned slot) { return Align(std::min<unsigned>(16, row.bytes[slot] & -row.bytes[slot])); };
+    auto alignmentOf = [&](unsigned slot) {
+      return Align(std::min<unsigned>(16, row.bytes[slot] & -row.bytes[slot]));
+    };
     for (unsigned ahead = 0; ahead < count; ++ahead) {
       Value *round = b.CreateNSWAdd(from, i64(ahead));
       Value *number = rowVector(b, distribute, round, first), *exists = nullptr;
@@ -458,7 +495,8 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests, c
           continue;
         if (fromMemory && !row.copies) {
           setAxes(nest, axes, number, lane, [&, &read = read] {
-            value = loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr);
+            value =
+                loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr);
           });
           continue;
         }
@@ -473,8 +511,8 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests, c
       for (auto [read, nest] : reads) {
         auto [slot, fromMemory] = row.slotOf.lookup(read);
         if (fromMemory && !row.copies && stored.insert(slot).second)
-          b.CreateAlignedStore(loaded[ahead].lookup(slot), rowSlot(slot, b.CreateNSWAdd(from, i64(ahead))),
-                               alignmentOf(slot));
+          b.CreateAlignedStore(loaded[ahead].lookup(slot),
+                               rowSlot(slot, b.CreateNSWAdd(from, i64(ahead))), alignmentOf(slot));
       }
       row.loaded = &loaded[ahead];
       row.round = b.CreateNSWAdd(from, i64(ahead));
@@ -491,8 +529,9 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests, c
   for (int64_t round = 0; round < begin; ++round)
     carried = rounds(i64(round), 1, false, carried);
   keepNextLoopRolled = true;
-  carried = emitLoop(i64(begin), i64(together), i64(row.ahead), carried,
-                     [&](Value *round, ArrayRef<Value *> now) { return rounds(round, row.ahead, true, now); });
+  carried = emitLoop(
+      i64(begin), i64(together), i64(row.ahead), carried,
+      [&](Value *round, ArrayRef<Value *> now) { return rounds(round, row.ahead, true, now); });
   for (int64_t round = together; round < row.rounds; ++round)
     carried = rounds(i64(round), 1, round < end, carried);
   return carried;

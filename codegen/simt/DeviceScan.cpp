@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `for t iter (c) { ...v...; n = c + v; ...c, n...; yield n }` runs in chunks of as many vectors as the team has
-// threads: each thread adds up its own vector, the team scans the sums, by shuffles in a warp and through shared
-// memory between warps, and each thread then knows the total before its vector. (Blelloch, "Prefix sums and their
-// applications", 1990; here two levels of it.)
+// `for t iter (c) { ...v...; n = c + v; ...c, n...; yield n }` runs in chunks of as many vectors as
+// the team has threads: each thread adds up its own vector, the team scans the sums, by shuffles in
+// a warp and through shared memory between warps, and each thread then knows the total before its
+// vector. (Blelloch, "Prefix sums and their applications", 1990; here two levels of it.)
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
@@ -29,7 +29,8 @@ unsigned DeviceEmitter::vectorOf(const PrefixLoop &prefix) {
     std::optional<int64_t> step =
         Emitter::stepAlong(Emitter::elementOffset(type, subscripts), loop.getLoopVar(),
                            [](mlir::Value) { return false; });
-    whole &= step && (*step == 1 || (*step == 0 && !isWrite)) && !type.getElementType().isInteger(4);
+    whole &=
+        step && (*step == 1 || (*step == 0 && !isWrite)) && !type.getElementType().isInteger(4);
   };
   loop.getBody().walk([&](tgl::ReadOp read) {
     fits(read.getTensorType(), read.getSubscriptExprs(), false);
@@ -55,7 +56,8 @@ Value *DeviceEmitter::combineWith(mlir::Operation *op, Value *lhs, Value *rhs) {
     return emitExtreme(Intrinsic::maximum, lhs, rhs);
   if (isa<mlir::arith::MinimumFOp>(op))
     return emitExtreme(Intrinsic::minimum, lhs, rhs);
-  return b.CreateBinaryIntrinsic(isa<mlir::arith::MaxSIOp>(op) ? Intrinsic::smax : Intrinsic::smin, lhs, rhs);
+  return b.CreateBinaryIntrinsic(isa<mlir::arith::MaxSIOp>(op) ? Intrinsic::smax : Intrinsic::smin,
+                                 lhs, rhs);
 }
 
 Constant *DeviceEmitter::identityOf(mlir::Operation *op, Type *type) {
@@ -75,14 +77,16 @@ Constant *DeviceEmitter::identityOf(mlir::Operation *op, Type *type) {
 }
 
 /// The totals of the threads before this one in the team, and of the whole team.
-std::pair<Value *, Value *> DeviceEmitter::scanTeam(mlir::Operation *op, Value *own, GlobalVariable *totals) {
+std::pair<Value *, Value *> DeviceEmitter::scanTeam(mlir::Operation *op, Value *own,
+                                                    GlobalVariable *totals) {
   Constant *identity = identityOf(op, own->getType());
   Value *inWarp = b.CreateURem(thread, i64(warp));
   // Inclusive, over `count` threads of the warp.
   auto scan = [&](Value *value, unsigned count) {
     for (unsigned distance = 1; distance < count; distance *= 2) {
       Value *lower = shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(distance), 0);
-      value = b.CreateSelect(b.CreateICmpUGE(inWarp, i64(distance)), combineWith(op, lower, value), value);
+      value = b.CreateSelect(b.CreateICmpUGE(inWarp, i64(distance)), combineWith(op, lower, value),
+                             value);
     }
     return value;
   };
@@ -111,7 +115,8 @@ std::pair<Value *, Value *> DeviceEmitter::scanTeam(mlir::Operation *op, Value *
   return {combineWith(op, warpsBefore, exclusive), of(all, b.getInt32(warps - 1))};
 }
 
-/// The loop of a thread alone, several steps at a time: what they need without what is carried is loaded together.
+/// The loop of a thread alone, several steps at a time: what they need without what is carried is
+/// loaded together.
 void DeviceEmitter::emitSeveralSteps(const SteppedLoop &stepped, unsigned together) {
   tgl::ForOp op = stepped.loop;
   Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
@@ -121,8 +126,9 @@ void DeviceEmitter::emitSeveralSteps(const SteppedLoop &stepped, unsigned togeth
     SmallVector<Value *> carried(before);
     auto at = [&](unsigned step) {
       Value *place = b.CreateNSWAdd(from, i64(step));
-      values[op.getLoopVar()] = op.getReverse() ? b.CreateNSWSub(b.CreateNSWSub(high, i64(1)), place)
-                                                : b.CreateNSWAdd(low, place);
+      values[op.getLoopVar()] = op.getReverse()
+                                    ? b.CreateNSWSub(b.CreateNSWSub(high, i64(1)), place)
+                                    : b.CreateNSWAdd(low, place);
     };
     SmallVector<SmallVector<Value *>> found(number);
     for (unsigned step = 0; step < number; ++step) {
@@ -152,18 +158,20 @@ void DeviceEmitter::emitSeveralSteps(const SteppedLoop &stepped, unsigned togeth
   for (mlir::Value init : op.getInits())
     carried.push_back(splat(valueOf(init)));
   keepNextLoopRolled = true;
-  carried = emitLoop(i64(0), whole, i64(together), carried,
-                     [&](Value *from, ArrayRef<Value *> now) { return steps(from, together, now); });
-  keepNextLoopRolled = true;
   carried =
-      emitLoop(whole, count, i64(1), carried, [&](Value *from, ArrayRef<Value *> now) { return steps(from, 1, now); });
+      emitLoop(i64(0), whole, i64(together), carried,
+               [&](Value *from, ArrayRef<Value *> now) { return steps(from, together, now); });
+  keepNextLoopRolled = true;
+  carried = emitLoop(whole, count, i64(1), carried,
+                     [&](Value *from, ArrayRef<Value *> now) { return steps(from, 1, now); });
   for (auto [result, value] : zip_equal(op.getResults(), carried))
     values[result] = value;
 }
 
 void DeviceEmitter::emitFor(tgl::ForOp op) {
   if (perThread) {
-    // Elementary functions are a dozen instructions each: copies of them would only fill the instruction cache.
+    // Elementary functions are a dozen instructions each: copies of them would only fill the
+    // instruction cache.
     constexpr unsigned together = 8, maxOperations = 32;
     std::optional<SteppedLoop> stepped = matchSteppedLoop(op);
     unsigned operations = 0;
@@ -172,8 +180,9 @@ void DeviceEmitter::emitFor(tgl::ForOp op) {
       operations += isa<mlir::math::MathDialect>(each.getDialect()) ? 16 : 1;
     for (mlir::Operation *each : stepped ? stepped->before : SmallVector<mlir::Operation *>())
       loads |= isa<tgl::ReadOp>(each);
-    return loads && operations <= maxOperations ? emitSeveralSteps(*stepped, lanes ? together / 2 : together)
-                                                 : Emitter::emitFor(op);
+    return loads && operations <= maxOperations
+               ? emitSeveralSteps(*stepped, lanes ? together / 2 : together)
+               : Emitter::emitFor(op);
   }
   std::optional<PrefixLoop> prefix = matchPrefixLoop(op);
   if (!prefix)
@@ -183,11 +192,13 @@ void DeviceEmitter::emitFor(tgl::ForOp op) {
     barrier(); // earlier writes of all threads are seen, earlier reads are over
   Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
   unsigned width = vectorOf(*prefix);
-  Value *count = b.CreateUDiv(b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), i64(0)), i64(width));
+  Value *count = b.CreateUDiv(
+      b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), i64(0)), i64(width));
   Value *init = valueOf(op.getInits()[0]);
   Type *type = init->getType();
-  GlobalVariable *totals =
-      shape.team > warp ? shared(ArrayType::get(b.getInt64Ty(), shape.team / warp), "totals") : nullptr;
+  GlobalVariable *totals = shape.team > warp
+                               ? shared(ArrayType::get(b.getInt64Ty(), shape.team / warp), "totals")
+                               : nullptr;
   SmallVector<Value *> results = emitLoop(
       i64(0), count, i64(shape.team), {init}, [&](Value *chunk, ArrayRef<Value *> carried) {
         Value *number = b.CreateNSWAdd(chunk, thread);

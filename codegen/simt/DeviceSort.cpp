@@ -6,16 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An element becomes a word of 64 bits, its key above its number in the row: an unsigned key whose order is the one asked
-// for. Words are distinct, so any order of comparisons gives the stable result, and a comparison has no branch. They stay
-// in registers; other threads' come by shuffles, those of other warps through shared memory.
+// An element becomes a word of 64 bits, its key above its number in the row: an unsigned key whose
+// order is the one asked for. Words are distinct, so any order of comparisons gives the stable
+// result, and a comparison has no branch. They stay in registers; other threads' come by shuffles,
+// those of other warps through shared memory.
 //
-//   a few are read   each warp keeps the 32 least words that it has met, in order, one in each lane. It sorts 32 new
-//                    ones, where one of them is among the least at all, and takes the lesser of its first and their
-//                    last, and so on: the 32 least of both, which five steps bring into order. In the end the warps'
-//                    are merged so.
-//   all of a short   a bitonic network (Batcher 1968) whose comparators all point upwards. Of a word's place the low bits
-//   row are read     are its register, those above its lane, then its warp: so most steps are within a thread.
+//   a few are read   each warp keeps the 32 least words that it has met, in order, one in each
+//   lane. It sorts 32 new
+//                    ones, where one of them is among the least at all, and takes the lesser of its
+//                    first and their last, and so on: the 32 least of both, which five steps bring
+//                    into order. In the end the warps' are merged so.
+//   all of a short   a bitonic network (Batcher 1968) whose comparators all point upwards. Of a
+//   word's place the low bits row are read     are its register, those above its lane, then its
+//   warp: so most steps are within a thread.
 //
 // Longer rows of which all is read are sorted where they lie (EmitSort.cpp).
 //
@@ -38,7 +41,8 @@ namespace {
 /// Sorts words that a team of `e` has.
 struct TeamSort {
   IRBuilder<> &b;
-  function_ref<Value *(Value *word, unsigned mask)> fromLane; ///< of the lane whose number differs in these bits
+  function_ref<Value *(Value *word, unsigned mask)>
+      fromLane; ///< of the lane whose number differs in these bits
   function_ref<void()> barrier;
   Value *thread, *lane; ///< i32, in the team and in its warp
   unsigned team;
@@ -46,15 +50,21 @@ struct TeamSort {
   static constexpr unsigned warp = DeviceEmitter::warp;
 
   Value *i32(unsigned value) { return b.getInt32(value); }
-  Value *isClear(Value *number, unsigned bit) { return b.CreateICmpEQ(b.CreateAnd(number, i32(bit)), i32(0)); }
+  Value *isClear(Value *number, unsigned bit) {
+    return b.CreateICmpEQ(b.CreateAnd(number, i32(bit)), i32(0));
+  }
 
   /// The lesser of two words, or the greater where `isLower` (i1) does not hold.
   Value *keep(Value *word, Value *other, Value *isLower) {
     Value *isOther = b.CreateXor(b.CreateICmpULT(other, word), b.CreateNot(isLower));
     return b.CreateSelect(isOther, other, word);
   }
-  Value *least(Value *word, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umin, word, other); }
-  Value *greatest(Value *word, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umax, word, other); }
+  Value *least(Value *word, Value *other) {
+    return b.CreateBinaryIntrinsic(Intrinsic::umin, word, other);
+  }
+  Value *greatest(Value *word, Value *other) {
+    return b.CreateBinaryIntrinsic(Intrinsic::umax, word, other);
+  }
 
   /// One step between lanes; the lower of two keeps the lesser word, or the greater.
   Value *step(Value *word, unsigned mask, bool isDescending) {
@@ -76,10 +86,12 @@ struct TeamSort {
     return word;
   }
 
-  /// One step of the network: words whose places differ in the bits of `mask`. `space`: for all words; only where warps
-  /// exchange some.
-  void exchange(MutableArrayRef<Value *> words, unsigned mask, function_ref<Value *(Value *index)> space) {
-    unsigned count = words.size(), shift = llvm::countr_zero(count), highest = llvm::bit_floor(mask);
+  /// One step of the network: words whose places differ in the bits of `mask`. `space`: for all
+  /// words; only where warps exchange some.
+  void exchange(MutableArrayRef<Value *> words, unsigned mask,
+                function_ref<Value *(Value *index)> space) {
+    unsigned count = words.size(), shift = llvm::countr_zero(count),
+             highest = llvm::bit_floor(mask);
     unsigned inThread = mask & (count - 1), ofThread = mask >> shift;
     SmallVector<Value *> others;
     auto at = [&](unsigned number, Value *owner) {
@@ -91,7 +103,8 @@ struct TeamSort {
       barrier();
       Value *partner = b.CreateXor(thread, i32(ofThread));
       for (unsigned number = 0; number < count; ++number)
-        others.push_back(b.CreateAlignedLoad(b.getInt64Ty(), at(number ^ inThread, partner), Align(8)));
+        others.push_back(
+            b.CreateAlignedLoad(b.getInt64Ty(), at(number ^ inThread, partner), Align(8)));
     } else {
       for (unsigned number = 0; number < count; ++number) {
         Value *other = words[number ^ inThread];
@@ -116,7 +129,8 @@ static Value *sortKey(IRBuilder<> &b, Value *value, bool isDescending) {
     Value *bits = b.CreateBitCast(value, b.getInt32Ty());
     Value *isNegative = b.CreateICmpSLT(bits, b.getInt32(0));
     key = b.CreateSelect(isNegative, b.CreateNot(bits), b.CreateOr(bits, b.getInt32(0x80000000)));
-    key = b.CreateSelect(b.CreateFCmpOEQ(value, ConstantFP::get(value->getType(), 0)), b.getInt32(0x80000000), key);
+    key = b.CreateSelect(b.CreateFCmpOEQ(value, ConstantFP::get(value->getType(), 0)),
+                         b.getInt32(0x80000000), key);
     key = b.CreateSelect(b.CreateFCmpUNO(value, value), b.getInt32(~0u), key);
   } else if (value->getType()->isIntegerTy(1)) {
     key = b.CreateZExt(value, b.getInt32Ty());
@@ -134,10 +148,13 @@ GlobalVariable *DeviceEmitter::sortSpace(uint64_t words) {
 }
 
 void DeviceEmitter::emitSort(tgl::SortOp op) {
-  const Buffer sorted = buffers.lookup(op.getValues()), positions = buffers.lookup(op.getPositions());
+  const Buffer sorted = buffers.lookup(op.getValues()),
+               positions = buffers.lookup(op.getPositions());
   mlir::Type element = sorted.type.getElementType(), position = positions.type.getElementType();
-  bool isTeam = options.registerSorts && !perThread && (shape.team == warp || shape.team == shape.threads) && shape.team >= warp;
-  if (!isTeam || element.isInteger(4) || position.isInteger(4) || element.isInteger(64) || element.isF64() || clock)
+  bool isTeam = options.registerSorts && !perThread &&
+                (shape.team == warp || shape.team == shape.threads) && shape.team >= warp;
+  if (!isTeam || element.isInteger(4) || position.isInteger(4) || element.isInteger(64) ||
+      element.isF64() || clock)
     return Emitter::emitSort(op);
   std::optional<IndexExpr> looked = elementsRead(op);
   std::optional<int64_t> length = sorted.type.getDims().back().getExpr().asConstant();
@@ -168,7 +185,8 @@ void DeviceEmitter::emitSort(tgl::SortOp op) {
         },
         i64(none));
   };
-  /// The elements of these words to the places that begin at `place` (i64), so far as somebody looks.
+  /// The elements of these words to the places that begin at `place` (i64), so far as somebody
+  /// looks.
   auto place = [&](ArrayRef<Value *> sortedWords, Value *begin) {
     Value *end = read ? b.CreateBinaryIntrinsic(Intrinsic::smin, count, i64(*read)) : count;
     SmallVector<std::pair<Value *, Value *>> moved;
@@ -202,11 +220,14 @@ void DeviceEmitter::emitSort(tgl::SortOp op) {
         i64(0), count, i64(shape.team), {i64(none)},
         [&](Value *begin, ArrayRef<Value *> carried) {
           Value *word = load(b.CreateAdd(begin, thread)), *before = carried[0];
-          Value *last = shuffle(before, Intrinsic::nvvm_shfl_sync_idx_i32, b.getInt32(warp - 1), warp - 1);
+          Value *last =
+              shuffle(before, Intrinsic::nvvm_shfl_sync_idx_i32, b.getInt32(warp - 1), warp - 1);
           Value *isAny = b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_vote_any_sync,
                                            {b.getInt32(-1), b.CreateICmpULT(word, last)});
           return SmallVector<Value *>{emitIfElse(
-              isAny, [&] { return sort.mergeLanes(sort.least(before, sort.sortLanesDescending(word))); }, before)};
+              isAny,
+              [&] { return sort.mergeLanes(sort.least(before, sort.sortLanesDescending(word))); },
+              before)};
         },
         "part");
     Value *result = least[0];

@@ -34,14 +34,15 @@ Value *DeviceEmitter::dynamicShared() {
   constexpr StringLiteral name = "tegula_shared_memory";
   if (GlobalVariable *known = module.getNamedGlobal(name))
     return known;
-  auto *space = new GlobalVariable(module, ArrayType::get(b.getInt8Ty(), 0), false, GlobalValue::ExternalLinkage,
-                                   nullptr, name, nullptr, GlobalValue::NotThreadLocal, sharedSpace);
+  auto *space = new GlobalVariable(module, ArrayType::get(b.getInt8Ty(), 0), false,
+                                   GlobalValue::ExternalLinkage, nullptr, name, nullptr,
+                                   GlobalValue::NotThreadLocal, sharedSpace);
   space->setAlignment(Align(128));
   return space;
 }
 
-/// Places every private temporary of the statement: in the stack frame or shared memory where it is small,
-/// else in the team's part of the workspace.
+/// Places every private temporary of the statement: in the stack frame or shared memory where it is
+/// small, else in the team's part of the workspace.
 void DeviceEmitter::allocateTemporaries() {
   int64_t teams = shape.unitsPerBlock();
   Value *inBlock = b.CreateURem(unit, i64(teams));
@@ -65,7 +66,8 @@ void DeviceEmitter::allocateTemporaries() {
       place = b.CreateInBoundsGEP(b.getInt8Ty(), space, b.CreateMul(inBlock, i64(each)));
       return;
     }
-    place = emitSize(workspaceBytes); // the offset; the address follows when the size of all is known
+    place =
+        emitSize(workspaceBytes); // the offset; the address follows when the size of all is known
     // A thread function's units are threads: each has a part of its own already.
     bool isShared = ownedByThread && !shape.byThread();
     if (isShared)
@@ -75,7 +77,8 @@ void DeviceEmitter::allocateTemporaries() {
   });
   if (inWorkspace.empty())
     return;
-  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateMul(unit, emitSize(workspaceBytes)));
+  Value *base =
+      b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateMul(unit, emitSize(workspaceBytes)));
   for (tgl::TempOp temp : inWorkspace)
     temporaryAddresses[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), base, temporaryAddresses[temp]);
   workspaceBytes = workspaceBytes * IndexExpr(teams);

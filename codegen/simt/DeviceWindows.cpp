@@ -27,7 +27,8 @@ using namespace tegula;
 
 /// Terms of all windows of a tile: more only fill the instruction cache.
 static constexpr int64_t maxTerms = 256;
-/// Of those with elementary functions, which are a dozen instructions each unless terms have them in common.
+/// Of those with elementary functions, which are a dozen instructions each unless terms have them
+/// in common.
 static constexpr int64_t maxMathTerms = 32;
 /// Elements that a tile loads, each of which may need a register.
 static constexpr int64_t maxElements = 96;
@@ -36,8 +37,8 @@ static constexpr int64_t enoughThreads = 1 << 15;
 /// Tiles are worth it from this share of the loads' time on.
 static constexpr int64_t percentSaved = 20;
 
-/// What a window takes along one axis, and how far its terms are from its first element: so far numbers of 32 bits do for
-/// comparisons with the dims.
+/// What a window takes along one axis, and how far its terms are from its first element: so far
+/// numbers of 32 bits do for comparisons with the dims.
 static constexpr int64_t longestStep = 1 << 20, farthestTerm = 1 << 29;
 
 namespace {
@@ -49,11 +50,14 @@ struct Piece {
 };
 } // namespace
 
-static unsigned bitsOf(tgl::TglTensorType type) { return type.getElementType().getIntOrFloatBitWidth(); }
+static unsigned bitsOf(tgl::TglTensorType type) {
+  return type.getElementType().getIntOrFloatBitWidth();
+}
 
 /// What a read takes for the terms of its reduction; nothing where it is not steady in each of its
 /// subscripts.
-static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::ReduceOp reduce, tgl::ReadOp read) {
+static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::ReduceOp reduce,
+                                                       tgl::ReadOp read) {
   auto nest = cast<tgl::AxesOp>(reduce.getOperation());
   DeviceEmitter::Window window;
   window.read = read;
@@ -95,7 +99,8 @@ static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::
         terms.push_back(term);
         for (auto [place, step] : zip_equal(terms.back(), window.steps[own])) {
           int64_t moved;
-          if (MulOverflow(n, step, moved) || AddOverflow(place, moved, place) || std::abs(place) > farthestTerm)
+          if (MulOverflow(n, step, moved) || AddOverflow(place, moved, place) ||
+              std::abs(place) > farthestTerm)
             return std::nullopt;
         }
       }
@@ -121,8 +126,9 @@ unsigned DeviceEmitter::windowVector(Window &window, int64_t &offColumn) {
   mlir::Value along = statement.getAxes()[windows.along];
   int64_t width = accessBytes * 8 / bitsOf(window.read.getTensorType());
   auto axes = cast<tgl::AxesOp>(statement.getOperation());
-  std::optional<int64_t> first =
-      window.subscripts.back().substitute(along, tgl::getAxisRange(axes, windows.along).lo).asConstant();
+  std::optional<int64_t> first = window.subscripts.back()
+                                     .substitute(along, tgl::getAxisRange(axes, windows.along).lo)
+                                     .asConstant();
   mlir::Value tensor = window.read.getTensor();
   bool isAligned = tensor.getDefiningOp() || options.tensorAlignment >= accessBytes;
   if (!isAligned || !first || window.dims.back() % width ||
@@ -133,8 +139,9 @@ unsigned DeviceEmitter::windowVector(Window &window, int64_t &offColumn) {
 }
 
 /// What a tile loads for a read: of each line whole vectors, or the part of one that is needed.
-static SmallVector<Piece> piecesOf(DeviceEmitter::Window &window, ArrayRef<int64_t> across, int64_t high,
-                                   ArrayRef<int64_t> along, int64_t wide, int64_t vector, int64_t off) {
+static SmallVector<Piece> piecesOf(DeviceEmitter::Window &window, ArrayRef<int64_t> across,
+                                   int64_t high, ArrayRef<int64_t> along, int64_t wide,
+                                   int64_t vector, int64_t off) {
   std::set<SmallVector<int64_t>> places;
   for (const SmallVector<int64_t> &term : window.terms)
     for (int64_t i = 0; i < high; ++i)
@@ -148,7 +155,8 @@ static SmallVector<Piece> piecesOf(DeviceEmitter::Window &window, ArrayRef<int64
   for (auto it = places.begin(); it != places.end();) {
     auto isTogether = [&](const SmallVector<int64_t> &other, int64_t width) {
       return ArrayRef(*it).drop_back() == ArrayRef(other).drop_back() &&
-             divideFloorSigned(it->back() + off, width) == divideFloorSigned(other.back() + off, width);
+             divideFloorSigned(it->back() + off, width) ==
+                 divideFloorSigned(other.back() + off, width);
     };
     auto end = std::next(it);
     while (end != places.end() && isTogether(*end, vector))
@@ -168,22 +176,25 @@ static SmallVector<Piece> piecesOf(DeviceEmitter::Window &window, ArrayRef<int64
 /// and the access.
 static int64_t stepsFor(int64_t apart, int64_t bytes, bool isAligned) {
   constexpr int64_t line = 128, threads = DeviceEmitter::warp;
-  int64_t lines = std::max(divideCeil(threads * std::abs(apart), line), apart ? divideCeil(threads * bytes, line) : 1);
+  int64_t lines = std::max(divideCeil(threads * std::abs(apart), line),
+                           apart ? divideCeil(threads * bytes, line) : 1);
   return std::min(lines + !(isAligned || !apart), threads) + 1;
 }
 
 /// Steps that L1 takes for a warp's tiles; nothing for those that are too large.
 std::optional<int64_t> DeviceEmitter::windowSteps(tgl::WriteOp write) {
-  mlir::Value across = statement.getAxes()[windows.axis], along = statement.getAxes()[windows.along];
+  mlir::Value across = statement.getAxes()[windows.axis],
+              along = statement.getAxes()[windows.along];
   int64_t steps = 0, elements = 0;
   for (Window &window : windowReads) {
-    int64_t off = 0, vector = windowVector(window, off), bytes = bitsOf(window.read.getTensorType()) / 8;
+    int64_t off = 0, vector = windowVector(window, off),
+            bytes = bitsOf(window.read.getTensorType()) / 8;
     SmallVector<int64_t> alongSteps = window.steps.lookup(along);
     int64_t apart = 0;
     for (auto [step, stride] : zip_equal(alongSteps, window.strides))
       apart += step * stride * bytes * windows.wide;
-    for (const Piece &piece :
-         piecesOf(window, window.steps.lookup(across), windows.points, alongSteps, windows.wide, vector, off)) {
+    for (const Piece &piece : piecesOf(window, window.steps.lookup(across), windows.points,
+                                       alongSteps, windows.wide, vector, off)) {
       steps += stepsFor(apart, piece.width * bytes, vector > 1);
       elements += piece.width;
     }
@@ -197,9 +208,11 @@ std::optional<int64_t> DeviceEmitter::windowSteps(tgl::WriteOp write) {
 bool DeviceEmitter::writesVectors(tgl::WriteOp write) {
   int64_t wide = windows.wide;
   auto axes = cast<tgl::AxesOp>(statement.getOperation());
-  tgl::ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()), origin = offset;
+  tgl::ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()),
+                 origin = offset;
   unsigned bits = bitsOf(write.getTensorType());
-  if (write.getCombine() || write.getGuard() || write.getChecked() || bits < 8 || bits * wide > accessBytes * 8 ||
+  if (write.getCombine() || write.getGuard() || write.getChecked() || bits < 8 ||
+      bits * wide > accessBytes * 8 ||
       !(write.getTensor().getDefiningOp() || options.tensorAlignment >= accessBytes) ||
       *tgl::knownPoints(axes, {windows.along}) % wide)
     return false;
@@ -213,13 +226,15 @@ bool DeviceEmitter::writesVectors(tgl::WriteOp write) {
   return begin && *begin % wide == 0;
 }
 
-void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane) {
+void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
+                                const std::optional<LaneChoice> &lane) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   windows = WindowTile();
   windowReads.clear();
   windowRows.clear();
   std::optional<int64_t> all = tgl::knownPoints(axes);
-  if (!all || options.checked || shape.columnSplit > 1 || outer.empty() || outer.size() != axes.getAxes().size())
+  if (!all || options.checked || shape.columnSplit > 1 || outer.empty() ||
+      outer.size() != axes.getAxes().size())
     return;
   SmallVector<tgl::ReduceOp> reductions(op.getBody().getOps<tgl::ReduceOp>());
   SmallVector<tgl::WriteOp> written(op.getBody().getOps<tgl::WriteOp>());
@@ -228,10 +243,13 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   bool hasFill = false, hasMath = false;
   for (tgl::ReduceOp reduce : reductions) {
     std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(reduce.getOperation()));
-    bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &nested) { return !nested.getNumRegions(); });
-    hasMath |= any_of(reduce.getBody().front(),
-                      [](mlir::Operation &nested) { return isa<mlir::math::MathDialect>(nested.getDialect()); });
-    if (!own || *own < 2 || *own > maxTerms || !isPlain || !hasRowShape(cast<tgl::AxesOp>(reduce.getOperation())))
+    bool isPlain = all_of(reduce.getBody().front(),
+                          [](mlir::Operation &nested) { return !nested.getNumRegions(); });
+    hasMath |= any_of(reduce.getBody().front(), [](mlir::Operation &nested) {
+      return isa<mlir::math::MathDialect>(nested.getDialect());
+    });
+    if (!own || *own < 2 || *own > maxTerms || !isPlain ||
+        !hasRowShape(cast<tgl::AxesOp>(reduce.getOperation())))
       return;
     terms += *own;
     for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>()) {
@@ -243,7 +261,8 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
     }
   }
   bool isOther = any_of(op.getBody().front(), [](mlir::Operation &nested) {
-    return isa<tgl::TempOp, tgl::SortOp>(nested) || (nested.getNumRegions() && !isa<tgl::ReduceOp>(nested));
+    return isa<tgl::TempOp, tgl::SortOp>(nested) ||
+           (nested.getNumRegions() && !isa<tgl::ReduceOp>(nested));
   });
   int64_t most = hasMath ? maxMathTerms : maxTerms;
   if (windowReads.empty() || written.empty() || isOther || (hasMath && terms > most))
@@ -256,14 +275,17 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
     op.walk([&](mlir::Operation *nested) {
       std::optional<int64_t> step = 0;
       if (auto read = dyn_cast<tgl::ReadOp>(nested))
-        step = tgl::stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), op.getAxes()[axis]);
+        step = tgl::stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()),
+                              op.getAxes()[axis]);
       else if (auto write = dyn_cast<tgl::WriteOp>(nested))
-        step = tgl::stepAlong(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()), op.getAxes()[axis]);
+        step = tgl::stepAlong(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()),
+                              op.getAxes()[axis]);
       is &= step && (*step == 0 || std::abs(*step) >= line);
     });
     return is;
   };
-  // In hundredths of what L1 does for a warp's points one by one; of tiles that are as good the smallest.
+  // In hundredths of what L1 does for a warp's points one by one; of tiles that are as good the
+  // smallest.
   std::optional<int64_t> single = terms <= maxTerms ? windowSteps(written[0]) : std::nullopt;
   int64_t one = single ? *single : 3 * terms, least = 100 - percentSaved + 1;
   int64_t bestSteps = 0;
@@ -273,7 +295,8 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
     windows.axis = axis;
     windows.points = high;
     windows.wide = wide;
-    if (terms * points > most || *all / points < enoughThreads || (high > 1 && extent < 2 * int64_t(high)) ||
+    if (terms * points > most || *all / points < enoughThreads ||
+        (high > 1 && extent < 2 * int64_t(high)) ||
         (wide > 1 && (written.size() != 1 || !writesVectors(written[0]))))
       return;
     std::optional<int64_t> steps = windowSteps(written[0]);
@@ -310,7 +333,9 @@ Emitter::Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
   mlir::Value axis = statement.getAxes()[windows.axis];
   bool isShared = all_of(op.getBody().front(), [&](mlir::Operation &nested) {
     auto read = dyn_cast<tgl::ReadOp>(nested);
-    return !read || tgl::stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), axis) != 0;
+    return !read ||
+           tgl::stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()),
+                          axis) != 0;
   });
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, op.getAxes().size()));
   int64_t row = isShared ? *tgl::knownPoints(nest, {all.back()}) : *tgl::knownPoints(nest);
@@ -320,7 +345,8 @@ Emitter::Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
     if (lanes)
       part = splatAccumulator(op, std::move(part), lanes->width);
     for (int64_t term = point; term < point + row; ++term)
-      setAxes(nest, all, i64(term), std::nullopt, [&] { part = emitReducePoint(op, std::move(part)); });
+      setAxes(nest, all, i64(term), std::nullopt,
+              [&] { part = emitReducePoint(op, std::move(part)); });
     total = point ? combine(op, total, part) : part;
   }
   return total;
@@ -365,11 +391,13 @@ void DeviceEmitter::loadWindow(Window &window) {
         window.dims[first.size() - 1] < longest)
       first.back() = b.CreateTrunc(first.back(), b.getInt32Ty());
   }
-  Value *start = b.CreateGEP(raw, buffer.pointer, emitIndex(tgl::elementOffset(type, window.subscripts)));
+  Value *start =
+      b.CreateGEP(raw, buffer.pointer, emitIndex(tgl::elementOffset(type, window.subscripts)));
   std::map<std::pair<size_t, int64_t>, Value *> known;
   // A vector is inside or outside as a whole, as lines are whole vectors.
   auto isInside = [&](size_t dim, int64_t place) -> Value * {
-    if (ranges[dim] && ranges[dim]->first + place >= 0 && ranges[dim]->second + place < window.dims[dim])
+    if (ranges[dim] && ranges[dim]->first + place >= 0 &&
+        ranges[dim]->second + place < window.dims[dim])
       return nullptr;
     Value *&is = known[{dim, place}];
     Type *integer = first[dim]->getType();
@@ -378,10 +406,11 @@ void DeviceEmitter::loadWindow(Window &window) {
                            ConstantInt::get(integer, window.dims[dim]));
     return is;
   };
-  mlir::Value across = statement.getAxes()[windows.axis], along = statement.getAxes()[windows.along];
+  mlir::Value across = statement.getAxes()[windows.axis],
+              along = statement.getAxes()[windows.along];
   int64_t off = 0, vector = windowVector(window, off);
-  for (const Piece &piece : piecesOf(window, window.steps.lookup(across), windows.points, window.steps.lookup(along),
-                                     windows.wide, vector, off)) {
+  for (const Piece &piece : piecesOf(window, window.steps.lookup(across), windows.points,
+                                     window.steps.lookup(along), windows.wide, vector, off)) {
     Value *exists = nullptr;
     int64_t place = 0;
     for (size_t dim = 0; dim < rank; ++dim) {
@@ -397,8 +426,8 @@ void DeviceEmitter::loadWindow(Window &window) {
       Value *whole = piece.width > 1 ? b.CreateFreeze(load) : load;
       SmallVector<Value *> elements;
       for (unsigned lane = 0; lane < piece.width; ++lane)
-        elements.push_back(
-            decode(piece.width > 1 ? b.CreateExtractElement(whole, lane) : whole, type.getElementType()));
+        elements.push_back(decode(piece.width > 1 ? b.CreateExtractElement(whole, lane) : whole,
+                                  type.getElementType()));
       return elements;
     };
     // What no point that exists reads may be anything: 0.
@@ -422,7 +451,8 @@ bool DeviceEmitter::emitInWindow(mlir::Operation *op) {
     if (windowRowResults.size() < windows.wide)
       return true;
     values[statement.getAxes()[windows.along]] = windowFirst;
-    Value *vector = PoisonValue::get(FixedVectorType::get(windowRowResults[0]->getType(), windows.wide));
+    Value *vector =
+        PoisonValue::get(FixedVectorType::get(windowRowResults[0]->getType(), windows.wide));
     for (auto [lane, value] : enumerate(windowRowResults))
       vector = b.CreateInsertElement(vector, value, lane);
     windowRowResults.clear();

@@ -30,7 +30,8 @@ void DeviceEmitter::barrier() {
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
 }
 
-/// Axes whose bounds do not depend on the op's own axes form a box; the others are looped over inside.
+/// Axes whose bounds do not depend on the op's own axes form a box; the others are looped over
+/// inside.
 void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
                               SmallVectorImpl<unsigned> &rest) {
   for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
@@ -44,7 +45,8 @@ void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
 Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
   int64_t points = pointsAlong(op, axis);
   if (std::optional<int64_t> constant = (highOf(op, axis) - lowOf(op, axis)).asConstant())
-    return i64(divideCeil(std::max<int64_t>(0, *constant) + (points > 1 ? windows.slack : 0), points));
+    return i64(
+        divideCeil(std::max<int64_t>(0, *constant) + (points > 1 ? windows.slack : 0), points));
   Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
   return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
 }
@@ -62,8 +64,8 @@ Value *DeviceEmitter::countOf(tgl::AxesOp op, ArrayRef<unsigned> axes,
   return count;
 }
 
-/// `body` at the point (the vector of points) with this number in the box of `axes`, the last axis fastest,
-/// the lane axis faster than all.
+/// `body` at the point (the vector of points) with this number in the box of `axes`, the last axis
+/// fastest, the lane axis faster than all.
 void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *number,
                             const std::optional<LaneChoice> &lane, function_ref<void()> body) {
   SmallVector<unsigned> axes(given);
@@ -114,7 +116,8 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
       // In half the width of positions.
       auto bounded = [&](Value *position) {
         position = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateNSWSub(position, base), i64(0));
-        return b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, position, i64(lane->width)), b.getInt32Ty());
+        return b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, position, i64(lane->width)),
+                             b.getInt32Ty());
       };
       Value *from = bounded(low), *to = bounded(high);
       SmallVector<Constant *> numbers;
@@ -123,13 +126,15 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
       Value *number = ConstantVector::get(numbers);
       lanes->mask = b.CreateAnd(b.CreateICmpSGE(number, b.CreateVectorSplat(lane->width, from)),
                                 b.CreateICmpSLT(number, b.CreateVectorSplat(lane->width, to)));
-      lanes->isWhole = b.CreateAnd(b.CreateICmpEQ(from, b.getInt32(0)), b.CreateICmpEQ(to, b.getInt32(lane->width)));
+      lanes->isWhole = b.CreateAnd(b.CreateICmpEQ(from, b.getInt32(0)),
+                                   b.CreateICmpEQ(to, b.getInt32(lane->width)));
     }
     body();
   });
 }
 
-SmallVector<Value *> DeviceEmitter::distribute(Value *count, ArrayRef<Value *> inits, DistributedBody body, unsigned ahead) {
+SmallVector<Value *> DeviceEmitter::distribute(Value *count, ArrayRef<Value *> inits,
+                                               DistributedBody body, unsigned ahead) {
   auto *constant = dyn_cast<ConstantInt>(count);
   int64_t team = shape.team;
   SmallVector<Value *> carried(inits);
@@ -138,12 +143,13 @@ SmallVector<Value *> DeviceEmitter::distribute(Value *count, ArrayRef<Value *> i
     if (int64_t step = team * ahead; constant && ahead > 1) {
       Value *whole = i64(constant->getSExtValue() / step * step);
       keepNextLoopRolled = true;
-      carried = emitLoop(thread, whole, i64(step), carried, [&](Value *number, ArrayRef<Value *> now) {
-        SmallVector<Value *> results(now);
-        for (unsigned round = 0; round < ahead; ++round)
-          results = body(b.CreateNSWAdd(number, i64(round * team)), nullptr, results);
-        return results;
-      });
+      carried =
+          emitLoop(thread, whole, i64(step), carried, [&](Value *number, ArrayRef<Value *> now) {
+            SmallVector<Value *> results(now);
+            for (unsigned round = 0; round < ahead; ++round)
+              results = body(b.CreateNSWAdd(number, i64(round * team)), nullptr, results);
+            return results;
+          });
       first = b.CreateNSWAdd(thread, whole);
     }
     return emitLoop(first, count, i64(team), carried, [&](Value *number, ArrayRef<Value *> now) {

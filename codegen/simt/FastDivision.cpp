@@ -6,17 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A GPU's division of f32 asks whether its operands are far from 1, and has a branch for that: elements side by side are
-// then computed one after the other. Two kinds of divisors need no branch: those that lie in a range that is known,
-// as in a sigmoid, `1 / (1 + exp(-abs(x)))`, and those that all points of a nest have in common, such as the sum of a
-// softmax, whose reciprocal is computed once. Both take a product with the reciprocal and one correction (Markstein, "IA-64
-// and Elementary Functions"), which gives the nearest number but where the quotient, or the correction, is too small to be
-// a normal number.
+// A GPU's division of f32 asks whether its operands are far from 1, and has a branch for that:
+// elements side by side are then computed one after the other. Two kinds of divisors need no
+// branch: those that lie in a range that is known, as in a sigmoid, `1 / (1 + exp(-abs(x)))`, and
+// those that all points of a nest have in common, such as the sum of a softmax, whose reciprocal is
+// computed once. Both take a product with the reciprocal and one correction (Markstein, "IA-64 and
+// Elementary Functions"), which gives the nearest number but where the quotient, or the correction,
+// is too small to be a normal number.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/simt/DeviceEmitter.h"
 #include "codegen/common/FloatRange.h"
 #include "codegen/math/MathBuilder.h"
+#include "codegen/simt/DeviceEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -45,7 +46,8 @@ bool DeviceEmitter::emitFastDivision(mlir::Operation *op) {
   if (range.low >= 0x1p-60 && range.high <= 0x1p60) {
     if (isVector(divisor))
       dividend = splat(dividend);
-    inverse = range.low == range.high ? number(1 / range.low) : MathBuilder(b, divisor->getType()).reciprocal(divisor);
+    inverse = range.low == range.high ? number(1 / range.low)
+                                      : MathBuilder(b, divisor->getType()).reciprocal(divisor);
     FloatRange over = rangeOf(division.getLhs());
     mayBeSpecial = mayBeNegative(division.getLhs(), over) || over.high > 0x1p60;
     if (over.low == 1 && over.high == 1) {
@@ -54,12 +56,14 @@ bool DeviceEmitter::emitFastDivision(mlir::Operation *op) {
     }
   } else {
     // Of a thread's own point nothing else has the divisor.
-    bool isCommon = perThread && division.getRhs().getParentBlock() != op->getBlock() && !isVector(divisor) &&
+    bool isCommon = perThread && division.getRhs().getParentBlock() != op->getBlock() &&
+                    !isVector(divisor) &&
                     (!shape.byThread() || op->getBlock() != &statement.getBody().front());
     if (!isCommon)
       return false;
     // The reciprocal of a number near the smallest is none.
-    Value *isTiny = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, divisor), number(0x1p-100));
+    Value *isTiny =
+        b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, divisor), number(0x1p-100));
     Value *scale = b.CreateSelect(isTiny, number(0x1p64), number(1));
     divisor = b.CreateFMul(divisor, scale);
     inverse = b.CreateFDiv(number(1), divisor);
@@ -67,7 +71,8 @@ bool DeviceEmitter::emitFastDivision(mlir::Operation *op) {
   }
   Value *inverses = like(inverse), *divisors = like(divisor);
   Value *first = b.CreateFMul(dividend, inverses);
-  Value *rest = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {b.CreateFNeg(first), divisors, dividend});
+  Value *rest = b.CreateIntrinsic(first->getType(), Intrinsic::fma,
+                                  {b.CreateFNeg(first), divisors, dividend});
   Value *second = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {rest, inverses, first});
   if (!mayBeSpecial) {
     values[division.getResult()] = second;

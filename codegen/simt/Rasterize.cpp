@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Points are numbered with the last axis fastest. In `y[n, j] = x[n, j] * w[j]` with long rows every n reads all of w
-// again, from memory where a row of x, w and y together are more than the L2 cache holds. Then blocks take a chunk of j
-// for all n before the next chunk: w comes from memory once.
+// Points are numbered with the last axis fastest. In `y[n, j] = x[n, j] * w[j]` with long rows
+// every n reads all of w again, from memory where a row of x, w and y together are more than the L2
+// cache holds. Then blocks take a chunk of j for all n before the next chunk: w comes from memory
+// once.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
@@ -17,14 +18,16 @@
 using namespace llvm;
 using namespace tegula;
 
-/// What may pass through an L2 cache of 50 MB between two reads of an element for it to be there still.
+/// What may pass through an L2 cache of 50 MB between two reads of an element for it to be there
+/// still.
 static constexpr int64_t cacheBytes = 16 << 20;
 /// Vectors of a chunk: as many as blocks side by side read together.
 static constexpr int64_t minInChunk = 32, maxInChunk = 2048;
 /// An order of one's own is worth it from this share of all bytes on.
 static constexpr int64_t shareSaved = 20;
 
-void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane) {
+void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer,
+                               const std::optional<LaneChoice> &lane) {
   raster = Raster();
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> axes(outer);
@@ -57,7 +60,8 @@ void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer, con
     auto write = dyn_cast<tgl::WriteOp>(inside);
     if (!read && !write)
       continue;
-    tgl::TglTensorType type = read ? read.getTensorType() : cast<tgl::TglTensorType>(write.getTensor().getType());
+    tgl::TglTensorType type =
+        read ? read.getTensorType() : cast<tgl::TglTensorType>(write.getTensor().getType());
     int64_t bytes = std::max(1u, storageType(type.getElementType())->getScalarSizeInBits() / 8);
     bytesOfPoint += bytes;
     if (read)
@@ -66,8 +70,9 @@ void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer, con
   int64_t points = product(0, number, all), most = 0;
   for (auto &[read, bytes] : reads) {
     auto varies = [&, read = read](unsigned at) mutable {
-      return any_of(read.getSubscriptExprs(),
-                    [&](const tgl::ValueExpr &subscript) { return subscript.uses(op.getAxes()[axes[at]]); });
+      return any_of(read.getSubscriptExprs(), [&](const tgl::ValueExpr &subscript) {
+        return subscript.uses(op.getAxes()[axes[at]]);
+      });
     };
     for (unsigned from = 0, to; from < number; from = to + 1) {
       for (to = from; to < number && !varies(to);)
@@ -80,7 +85,8 @@ void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer, con
         chunk *= 2;
       int64_t saved = product(0, from, all) * (repeats - 1) * product(to, number, varies) * bytes;
       bool passes = inner > cacheBytes / bytesOfPoint; // by the cache, before it is read again
-      if (passes && chunk >= minInChunk && saved > most && saved / bytesOfPoint >= points / shareSaved) {
+      if (passes && chunk >= minInChunk && saved > most &&
+          saved / bytesOfPoint >= points / shareSaved) {
         most = saved;
         raster = {repeats, vectors, chunk};
       }
@@ -98,9 +104,11 @@ Value *DeviceEmitter::rasterized(Value *number, Value *count) {
   auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
   if (isShort)
     number = b.CreateTrunc(number, type, "", /*IsNUW=*/true, /*IsNSW=*/true);
-  Value *whole = constant(raster.repeats * raster.vectors), *turn = constant(raster.repeats * raster.chunk);
+  Value *whole = constant(raster.repeats * raster.vectors),
+        *turn = constant(raster.repeats * raster.chunk);
   Value *rest = b.CreateURem(number, whole), *inTurn = b.CreateURem(rest, turn);
-  Value *repeat = b.CreateUDiv(inTurn, constant(raster.chunk)), *place = b.CreateURem(inTurn, constant(raster.chunk));
+  Value *repeat = b.CreateUDiv(inTurn, constant(raster.chunk)),
+        *place = b.CreateURem(inTurn, constant(raster.chunk));
   place = b.CreateAdd(place, b.CreateMul(b.CreateUDiv(rest, turn), constant(raster.chunk)));
   place = b.CreateAdd(place, b.CreateMul(repeat, constant(raster.vectors)));
   place = b.CreateAdd(place, b.CreateSub(number, rest));

@@ -14,8 +14,8 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// Points of a nest, or the most that it has where it goes over a piece of which the last may be shorter, and the first
-/// is as long as any: `i` from 257 p to min(10007, 257 p + 257).
+/// Points of a nest, or the most that it has where it goes over a piece of which the last may be
+/// shorter, and the first is as long as any: `i` from 257 p to min(10007, 257 p + 257).
 static std::optional<int64_t> maxPoints(tgl::AxesOp nest) {
   int64_t points = 1;
   for (const tgl::AxisRange &range : getAxisRanges(nest)) {
@@ -30,7 +30,8 @@ static std::optional<int64_t> maxPoints(tgl::AxesOp nest) {
 StatementWork::StatementWork(tgl::ParallelOp op) {
   points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
   tgl::Accesses accesses = tgl::accessesOf(op);
-  isPlain = none_of(accesses.writes, [&](mlir::Value tensor) { return accesses.reads.contains(tensor); });
+  isPlain =
+      none_of(accesses.writes, [&](mlir::Value tensor) { return accesses.reads.contains(tensor); });
   op.getBody().walk([&](mlir::Operation *nested) {
     bool isNest = isa<tgl::ParallelOp, tgl::ReduceOp>(nested) && nested->getParentOp() == op &&
                   tgl::knownPoints(cast<tgl::AxesOp>(nested));
@@ -51,7 +52,8 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
     }
     if (!isa<tgl::ParallelOp, tgl::ReduceOp>(nested))
       return;
-    for (mlir::Operation *around = nested->getParentOp(); around != op; around = around->getParentOp())
+    for (mlir::Operation *around = nested->getParentOp(); around != op;
+         around = around->getParentOp())
       if (auto nest = dyn_cast<tgl::ParallelOp>(around);
           isa<tgl::ReduceOp>(around) || (nest && !DeviceEmitter::runsSerially(nest)))
         return; // done by the threads that the nest around it is dealt out to
@@ -75,16 +77,16 @@ DeviceShape tegula::teamFor(const StatementWork &work) {
   if (!inside)
     return shape;
   int64_t vectors = divideCeil(*inside, DeviceEmitter::accessBytes / 4);
-  // Teams that meet again and again are better small and many. Rows too long for registers leave those for loads
-  // that are under way.
+  // Teams that meet again and again are better small and many. Rows too long for registers leave
+  // those for loads that are under way.
   int64_t most = work.hasPrefix ? 256 : *inside > longRow ? 512 : 1024;
   // A sort's steps are between threads: a vector each.
-  shape.team = PowerOf2Ceil(
-      std::clamp<int64_t>(divideCeil(vectors, work.hasSort ? 1 : vectorsPerThread), DeviceEmitter::warp, most));
+  shape.team = PowerOf2Ceil(std::clamp<int64_t>(
+      divideCeil(vectors, work.hasSort ? 1 : vectorsPerThread), DeviceEmitter::warp, most));
   // Several short rows are a warp's.
   if (shape.team == DeviceEmitter::warp && work.isPlain && !work.hasTemporaries)
-    shape.team =
-        PowerOf2Ceil(std::clamp<int64_t>(divideCeil(vectors, vectorsInWarp), minTeam, DeviceEmitter::warp));
+    shape.team = PowerOf2Ceil(
+        std::clamp<int64_t>(divideCeil(vectors, vectorsInWarp), minTeam, DeviceEmitter::warp));
   shape.threads = std::max(shape.team, shape.team <= DeviceEmitter::warp ? 128u : shape.team);
   return shape;
 }

@@ -21,7 +21,8 @@ inline constexpr int64_t manyThreads = 32768;
 struct StatementWork {
   bool hasParallel = false, hasReduce = false, hasSort = false, hasPrefix = false;
   bool hasTemporaries = false, hasLarge = false; ///< temporaries that a thread has no room for
-  /// All teams do the same, and none reads what another writes: nests of known points that hold no others.
+  /// All teams do the same, and none reads what another writes: nests of known points that hold no
+  /// others.
   bool isPlain = true;
   std::optional<int64_t> points;
   /// Points of the largest nest that a team deals out; nothing: not known.

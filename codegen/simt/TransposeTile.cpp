@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In `y[j, i] = x[i, j]` neighbours of what is written are far apart in what is read. A thread takes a square of 4 x 4
-// such points (8 x 8 of 16 bits): it reads vectors along j, takes from each the element of a point, and writes vectors
-// along i. The threads of a warp are 8 along i and 4 along j, so that both sides touch whole sectors of 32 bytes.
+// In `y[j, i] = x[i, j]` neighbours of what is written are far apart in what is read. A thread
+// takes a square of 4 x 4 such points (8 x 8 of 16 bits): it reads vectors along j, takes from each
+// the element of a point, and writes vectors along i. The threads of a warp are 8 along i and 4
+// along j, so that both sides touch whole sectors of 32 bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
@@ -24,14 +25,17 @@ static constexpr int64_t minTransposeTiles = 32768;
 /// Reads whose vectors a thread holds at a time.
 static constexpr size_t maxReads = 2;
 
-static unsigned bytesIn(tgl::TglTensorType type) { return std::max(1u, type.getElementType().getIntOrFloatBitWidth() / 8); }
+static unsigned bytesIn(tgl::TglTensorType type) {
+  return std::max(1u, type.getElementType().getIntOrFloatBitWidth() / 8);
+}
 
 void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsigned> &outer,
-                                std::optional<LaneChoice> &lane) {
+                                       std::optional<LaneChoice> &lane) {
   transposeTile = TransposeTile();
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   std::optional<int64_t> points = tgl::knownPoints(nest);
-  if (lane || options.checked || !points || outer.size() != nest.getAxes().size() || outer.size() < 2)
+  if (lane || options.checked || !points || outer.size() != nest.getAxes().size() ||
+      outer.size() < 2)
     return;
   tgl::Accesses accesses = tgl::accessesOf(op);
   SmallVector<tgl::ReadOp> reads;
@@ -54,7 +58,8 @@ void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsig
     return tgl::stepAlong(tgl::elementOffset(type, subscripts), op.getAxes()[axis]);
   };
   auto stepOfWrite = [&](tgl::WriteOp write, unsigned axis) {
-    return step(cast<tgl::TglTensorType>(write.getTensor().getType()), write.getSubscriptExprs(), axis);
+    return step(cast<tgl::TglTensorType>(write.getTensor().getType()), write.getSubscriptExprs(),
+                axis);
   };
   auto stepOfRead = [&](tgl::ReadOp read, unsigned axis) {
     return step(read.getTensorType(), read.getSubscriptExprs(), axis);
@@ -63,12 +68,15 @@ void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsig
     for (unsigned along : outer) {
       if (across == along || writes.empty())
         continue;
-      bool fits = all_of(writes, [&](tgl::WriteOp write) { return stepOfWrite(write, across) == 1; });
+      bool fits =
+          all_of(writes, [&](tgl::WriteOp write) { return stepOfWrite(write, across) == 1; });
       SmallVector<tgl::ReadOp> turned;
       for (tgl::ReadOp read : reads) {
-        std::optional<int64_t> stepAcross = stepOfRead(read, across), stepAlong = stepOfRead(read, along);
+        std::optional<int64_t> stepAcross = stepOfRead(read, across),
+                               stepAlong = stepOfRead(read, along);
         fits &= stepAcross.has_value() && stepAlong.has_value();
-        if (!fits || *stepAcross == 1 || *stepAcross == 0) // vectors as they are, or one element for all
+        if (!fits || *stepAcross == 1 ||
+            *stepAcross == 0) // vectors as they are, or one element for all
           continue;
         fits &= *stepAlong == 1;
         turned.push_back(read);
@@ -86,7 +94,8 @@ void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsig
              });
       int64_t width = accessBytes / bytes, acrossPoints = *tgl::knownPoints(nest, across),
               alongPoints = *tgl::knownPoints(nest, along);
-      if (!fits || acrossPoints % width || alongPoints % width || *points < minTransposeTiles * width * width)
+      if (!fits || acrossPoints % width || alongPoints % width ||
+          *points < minTransposeTiles * width * width)
         continue;
       transposeTile.across = across;
       for (tgl::ReadOp read : turned)
@@ -106,7 +115,8 @@ void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsig
     }
 }
 
-/// The points of a thread's square; vectors of lanes are along what is written, at the first of the other axis.
+/// The points of a thread's square; vectors of lanes are along what is written, at the first of the
+/// other axis.
 void DeviceEmitter::emitTransposeTile(tgl::ParallelOp op) {
   mlir::Value across = op.getAxes()[transposeTile.across], along = op.getAxes()[windows.axis];
   Lanes own = *lanes;
@@ -121,13 +131,15 @@ void DeviceEmitter::emitTransposeTile(tgl::ParallelOp op) {
     for (unsigned lane = 0; lane < own.width; ++lane) {
       values[across] = b.CreateNSWAdd(own.base, i64(lane));
       withLanes(along, windows.points, first, nullptr, [&] {
-        found->second.push_back(loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr));
+        found->second.push_back(
+            loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr));
       });
     }
   }
   lanes = own;
   values[across] = places;
-  for (transposeTile.point = 0; transposeTile.point < int64_t(windows.points); ++transposeTile.point) {
+  for (transposeTile.point = 0; transposeTile.point < int64_t(windows.points);
+       ++transposeTile.point) {
     values[along] = b.CreateNSWAdd(first, i64(transposeTile.point));
     emitBlock(op.getBody().front());
   }
@@ -142,7 +154,8 @@ bool DeviceEmitter::emitInTransposeTile(mlir::Operation *op) {
   Type *element = cast<VectorType>(found->second.front()->getType())->getElementType();
   Value *vector = PoisonValue::get(FixedVectorType::get(element, found->second.size()));
   for (auto [lane, row] : enumerate(found->second))
-    vector = b.CreateInsertElement(vector, b.CreateExtractElement(row, transposeTile.point), uint64_t(lane));
+    vector = b.CreateInsertElement(vector, b.CreateExtractElement(row, transposeTile.point),
+                                   uint64_t(lane));
   values[read.getResult()] = decode(vector, read.getTensorType().getElementType());
   return true;
 }

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Windows of points side by side in memory share most of their elements: a thread a point, each element is loaded as
-// often as windows are long, which is more than L1 gives. So a thread takes four points that make one vector of what is
-// written, loads what their windows read as whole vectors, and takes each element from its registers. Lines of other
-// lengths than multiples of four begin anywhere: the four points then begin where a vector of the result does, the first
-// of a line before it, and vectors that are read are shifted by as many elements as they lie off theirs. On an H200, for
-// windows of 8 terms: 1147 and 1920 us (average; maximum of every third element) in place of 1897 and 2892.
+// Windows of points side by side in memory share most of their elements: a thread a point, each
+// element is loaded as often as windows are long, which is more than L1 gives. So a thread takes
+// four points that make one vector of what is written, loads what their windows read as whole
+// vectors, and takes each element from its registers. Lines of other lengths than multiples of four
+// begin anywhere: the four points then begin where a vector of the result does, the first of a line
+// before it, and vectors that are read are shifted by as many elements as they lie off theirs. On
+// an H200, for windows of 8 terms: 1147 and 1920 us (average; maximum of every third element) in
+// place of 1897 and 2892.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
@@ -28,19 +30,25 @@ static std::optional<int64_t> stepOf(tgl::ReadOp read, mlir::Value axis) {
 
 static std::optional<int64_t> knownElements(tgl::TglTensorType type) {
   std::optional<int64_t> bytes = Emitter::bytesOf(type, 1).asConstant();
-  return bytes ? std::optional(*bytes * 8 / type.getElementType().getIntOrFloatBitWidth()) : std::nullopt;
+  return bytes ? std::optional(*bytes * 8 / type.getElementType().getIntOrFloatBitWidth())
+               : std::nullopt;
 }
 
-static int64_t vectorsOf(const DeviceEmitter::WindowRow &run) { return divideCeil(run.length + vectorLanes - 1, vectorLanes); }
+static int64_t vectorsOf(const DeviceEmitter::WindowRow &run) {
+  return divideCeil(run.length + vectorLanes - 1, vectorLanes);
+}
 
-/// The runs of neighbours that a read of a reduction takes for the points of a tile; nothing where that is not known.
-static std::optional<SmallVector<DeviceEmitter::WindowRow>> findWindowRows(tgl::ReadOp read, tgl::ReduceOp reduce) {
+/// The runs of neighbours that a read of a reduction takes for the points of a tile; nothing where
+/// that is not known.
+static std::optional<SmallVector<DeviceEmitter::WindowRow>> findWindowRows(tgl::ReadOp read,
+                                                                           tgl::ReduceOp reduce) {
   constexpr int64_t longestGap = 4; // elements that are loaded for nothing
   auto nest = cast<tgl::AxesOp>(reduce.getOperation());
   SmallVector<int64_t> places{0};
   SmallVector<SmallVector<int64_t>> positions{{}};
   for (auto [number, own] : enumerate(reduce.getAxes())) {
-    std::optional<int64_t> step = stepOf(read, own), low = tgl::getAxisRange(nest, number).lo.asConstant();
+    std::optional<int64_t> step = stepOf(read, own),
+                           low = tgl::getAxisRange(nest, number).lo.asConstant();
     if (!step || !low)
       return std::nullopt;
     SmallVector<int64_t> more;
@@ -58,11 +66,13 @@ static std::optional<SmallVector<DeviceEmitter::WindowRow>> findWindowRows(tgl::
   stable_sort(order, [&](unsigned left, unsigned right) { return places[left] < places[right]; });
   SmallVector<DeviceEmitter::WindowRow> windowRows;
   for (unsigned term : order) {
-    int64_t place = places[term], end = windowRows.empty() ? 0 : windowRows.back().first + windowRows.back().length;
+    int64_t place = places[term],
+            end = windowRows.empty() ? 0 : windowRows.back().first + windowRows.back().length;
     if (windowRows.empty() || place > end + longestGap)
       windowRows.push_back({place, vectorLanes, positions[term], {}});
     else
-      windowRows.back().length = std::max(windowRows.back().length, place + vectorLanes - windowRows.back().first);
+      windowRows.back().length =
+          std::max(windowRows.back().length, place + vectorLanes - windowRows.back().first);
   }
   return windowRows;
 }
@@ -79,11 +89,12 @@ void DeviceEmitter::planWindowRows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   auto isAligned = [&](mlir::Value tensor) {
     return tensor.getDefiningOp() || options.tensorAlignment >= 4 * vectorLanes;
   };
-  if (written.size() != 1 || written[0].getCombine() || written[0].getGuard() || written[0].getChecked() ||
-      !written[0].getTensorType().getElementType().isF32() || !isAligned(written[0].getTensor()) ||
-      *tgl::knownPoints(axes, {last}) < 8 * vectorLanes)
+  if (written.size() != 1 || written[0].getCombine() || written[0].getGuard() ||
+      written[0].getChecked() || !written[0].getTensorType().getElementType().isF32() ||
+      !isAligned(written[0].getTensor()) || *tgl::knownPoints(axes, {last}) < 8 * vectorLanes)
     return;
-  tgl::ValueExpr offset = tgl::elementOffset(written[0].getTensorType(), written[0].getSubscriptExprs());
+  tgl::ValueExpr offset =
+      tgl::elementOffset(written[0].getTensorType(), written[0].getSubscriptExprs());
   if (tgl::stepAlong(offset, axis) != 1)
     return;
   int64_t vectors = 0, elements = 0;
@@ -169,7 +180,8 @@ void DeviceEmitter::loadWindowRows(tgl::ParallelOp op) {
         continue;
       const Buffer &buffer = buffers.find(read.getTensor())->second;
       for (WindowRow &run : found->second) {
-        Value *place = emitWindowRowAddress(read, run), *off = b.CreateAnd(place, i64(vectorLanes - 1));
+        Value *place = emitWindowRowAddress(read, run),
+              *off = b.CreateAnd(place, i64(vectorLanes - 1));
         Value *start = b.CreateInBoundsGEP(type, buffer.pointer, b.CreateNSWSub(place, off));
         SmallVector<Value *> &elements = run.elements;
         elements.clear();
@@ -235,7 +247,8 @@ void DeviceEmitter::storeVector(tgl::WriteOp write, Value *vector) {
   Type *element = cast<VectorType>(vector->getType())->getElementType();
   Value *place = emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
   unsigned bytes = vector->getType()->getPrimitiveSizeInBits() / 8;
-  StoreInst *store = b.CreateAlignedStore(vector, b.CreateInBoundsGEP(element, buffer.pointer, place), Align(bytes));
+  StoreInst *store = b.CreateAlignedStore(
+      vector, b.CreateInBoundsGEP(element, buffer.pointer, place), Align(bytes));
   describeAccess(store, buffer);
 }
 
@@ -259,7 +272,8 @@ void DeviceEmitter::emitWindowRowTile(tgl::ParallelOp op) {
       SmallVector<mlir::Operation *> free;
       inside = emitAnd(inside, emitPeeledInterior(reduce, free));
       unchecked.insert_range(free);
-      reduce.walk([&](tgl::ReadOp read) { isKnown &= !read.getFill() || unchecked.contains(read); });
+      reduce.walk(
+          [&](tgl::ReadOp read) { isKnown &= !read.getFill() || unchecked.contains(read); });
     }
   if (!isKnown)
     inside = b.getFalse();

@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What tegula-opt is for MLIR: refuses LLVM IR that does not verify, or does not wait for what it starts (async/Async.h), and
-// runs this compiler's passes over it, and LLVM's own, by name.
+// What tegula-opt is for MLIR: refuses LLVM IR that does not verify, or does not wait for what it
+// starts (async/Async.h), and runs this compiler's passes over it, and LLVM's own, by name.
 //
 //   tegula-device-opt --passes=count-groups,place-fences,lower-rings kernel.ll
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/async/Async.h"
 #include "codegen/llvm/BypassDivisions.h"
 #include "compiler/ParallelCodegen.h"
-#include "codegen/async/Async.h"
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -30,9 +30,12 @@
 using namespace llvm;
 using namespace tegula;
 
-static cl::opt<std::string> input(cl::Positional, cl::desc("<file, or - for standard input>"), cl::init("-"));
-static cl::opt<std::string> output("o", cl::desc("Where the code goes, in place of standard output"), cl::init("-"));
-static cl::opt<std::string> passes("passes", cl::desc("Passes by name, in order, as LLVM's opt takes them"));
+static cl::opt<std::string> input(cl::Positional, cl::desc("<file, or - for standard input>"),
+                                  cl::init("-"));
+static cl::opt<std::string>
+    output("o", cl::desc("Where the code goes, in place of standard output"), cl::init("-"));
+static cl::opt<std::string> passes("passes",
+                                   cl::desc("Passes by name, in order, as LLVM's opt takes them"));
 
 static void registerPasses(PassBuilder &builder) {
   builder.registerPipelineParsingCallback(

@@ -16,7 +16,8 @@ namespace tegula {
 /// dsl/prompt/page.md as it was when the compiler was built.
 llvm::StringRef promptPage();
 
-/// A PyTorch module and the program for it (dsl/prompt/examples), judged like any other task by a test.
+/// A PyTorch module and the program for it (dsl/prompt/examples), judged like any other task by a
+/// test.
 struct PromptExample {
   llvm::StringRef name, task, program;
 };

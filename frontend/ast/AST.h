@@ -71,21 +71,36 @@ struct ForItem {
 };
 
 enum class UnaryOp { Neg, Plus, Not, BitNot };
-enum class BinaryOp { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, And, Or, BitAnd, BitOr, BitXor, Shl, Shr };
+enum class BinaryOp {
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Mod,
+  Pow,
+  And,
+  Or,
+  BitAnd,
+  BitOr,
+  BitXor,
+  Shl,
+  Shr
+};
 enum class CompareOp { LT, LE, GT, GE, EQ, NE };
 
 struct Expr {
   enum Kind {
-    Integer,   // intValue
-    Float,     // floatValue
-    String,    // text; never valid, kept for the diagnostic
-    Name,      // name
-    Unary,     // unaryOp, operands[0]
-    Binary,    // binaryOp, operands[0..1]; left-associative chains are nested
-    Compare,   // operands[0] compares[0] operands[1] compares[1] operands[2] ...
-    Index,     // name[subscripts, fill=...]: name, subscripts, arguments (keywords)
-    Call,      // name(arguments) or name(operands[0] for items, keywords): name, arguments, items
-    Tuple,     // (a, b): operands
+    Integer, // intValue
+    Float,   // floatValue
+    String,  // text; never valid, kept for the diagnostic
+    Name,    // name
+    Unary,   // unaryOp, operands[0]
+    Binary,  // binaryOp, operands[0..1]; left-associative chains are nested
+    Compare, // operands[0] compares[0] operands[1] compares[1] operands[2] ...
+    Index,   // name[subscripts, fill=...]: name, subscripts, arguments (keywords)
+    Call,    // name(arguments) or name(operands[0] for items, keywords): name, arguments, items
+    Tuple,   // (a, b): operands
   } kind = Integer;
   Span span;
   Ident name;
@@ -154,16 +169,16 @@ struct ScheduleItem { // `tile i=128, j=256` is one item with two settings; `per
 struct Stmt {
   enum class Combine { Add, Max, Min };
   enum Kind {
-    Assign,     // targets = value [for items]; accumulate: what `combine` says
-    State,      // state targets[0] = value
-    Call,       // value is the call
-    Parallel,   // parallel binders { body }
-    ForTiles,   // for index in tiles(range) { body }
-    For,        // for index in range[, reverse] { body }
-    Precision,  // precision index
+    Assign,    // targets = value [for items]; accumulate: what `combine` says
+    State,     // state targets[0] = value
+    Call,      // value is the call
+    Parallel,  // parallel binders { body }
+    ForTiles,  // for index in tiles(range) { body }
+    For,       // for index in range[, reverse] { body }
+    Precision, // precision index
     Deterministic,
-    Distinct,   // distinct names, a list for each item
-    Schedule,   // schedule { items }
+    Distinct, // distinct names, a list for each item
+    Schedule, // schedule { items }
   } kind = Assign;
   Span span;
   std::vector<Target> targets;
@@ -194,8 +209,8 @@ struct Kernel {
   std::vector<StmtPtr> body;
   /// Names that statements with syntax errors define; these are not in `body`.
   std::vector<std::string> lost;
-  Span span;       // all of it
-  Span headSpan;   // `kernel` to the last `)` or size before `{`
+  Span span;     // all of it
+  Span headSpan; // `kernel` to the last `)` or size before `{`
 };
 
 struct Fn {
@@ -217,7 +232,8 @@ struct File {
   std::vector<std::unique_ptr<Kernel>> kernels; // in order of text
   std::vector<std::unique_ptr<Fn>> fns;
   std::vector<Comment> comments;
-  /// There were syntax errors: statements with one are left out, and definitions whose heads have one.
+  /// There were syntax errors: statements with one are left out, and definitions whose heads have
+  /// one.
   bool isPartial = false;
   /// Words of what was left out: that one of them is unknown is not said.
   llvm::StringSet<> lostWords;

@@ -27,9 +27,10 @@ bool Checker::mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
   for (const ast::Argument &argument : call.arguments) {
     size_t which = position;
     if (argument.keyword) {
-      which = llvm::find_if(kernel.params, [&](const ast::Param &param) {
-                return param.name.name == argument.keyword->name;
-              }) -
+      which = llvm::find_if(kernel.params,
+                            [&](const ast::Param &param) {
+                              return param.name.name == argument.keyword->name;
+                            }) -
               kernel.params.begin();
       if (which == kernel.params.size()) {
         Report record = report(Code::UnknownKeyword, argument.keyword->span,
@@ -101,8 +102,9 @@ TensorInfo *Checker::tensorArgument(const ast::Expr &argument, llvm::StringRef p
                "' is " + describe(*entity));
     return nullptr;
   }
-  Report record = report(Code::ArgumentKind, argument.span,
-                         "'" + parameter + "' of '" + kernel + "' takes a tensor, got an expression");
+  Report record =
+      report(Code::ArgumentKind, argument.span,
+             "'" + parameter + "' of '" + kernel + "' takes a tensor, got an expression");
   if (argument.kind == ast::Expr::Name || argument.kind == ast::Expr::Index ||
       argument.kind == ast::Expr::Binary || argument.kind == ast::Expr::Call)
     record.note("give it a name first: t[i, j] = ..., then pass t");
@@ -189,7 +191,8 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
       entity.param = &param;
       if (!one.isGiven && param.defaultValue) {
         Value value = eval(*param.defaultValue);
-        const Expr *expr = storable(value, *type, "'" + param.name.name + "'", param.defaultValue->span);
+        const Expr *expr =
+            storable(value, *type, "'" + param.name.name + "'", param.defaultValue->span);
         if (!expr) {
           fine = false;
           continue;
@@ -251,8 +254,9 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
       continue;
     std::optional<DType> type;
     // A type of which nothing is given takes no part in the types of values.
-    bool isTypeless = isGeneric(param.type.name) && (!one.tensor || one.tensor->tensor->isTypeless) &&
-                      (typeless.contains(param.type.name) || !frame->types.contains(param.type.name));
+    bool isTypeless =
+        isGeneric(param.type.name) && (!one.tensor || one.tensor->tensor->isTypeless) &&
+        (typeless.contains(param.type.name) || !frame->types.contains(param.type.name));
     if (isTypeless) {
       typeless.insert(param.type.name);
       type = frame->types[param.type.name] = DType::F32;
@@ -300,16 +304,17 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
       const Tensor &argument = *one.tensor->tensor;
       if (argument.type != *type) {
         report(Code::ArgumentKind, one.span.isValid() ? one.span : param.span,
-               "'" + param.name.name + "' is " + toString(*type) + ", the argument '" + argument.name +
-                   "' is " + toString(argument.type))
-            .note("convert it first: t[i] = " + toString(*type).str() + "(" + argument.name + "[i])");
+               "'" + param.name.name + "' is " + toString(*type) + ", the argument '" +
+                   argument.name + "' is " + toString(argument.type))
+            .note("convert it first: t[i] = " + toString(*type).str() + "(" + argument.name +
+                  "[i])");
         fine = false;
       }
       if (callee && declared->size() == argument.dims.size())
         for (size_t d = 0; d != declared->size(); ++d)
           if (!requireEqual(argument.dims[d], (*declared)[d], param.span,
-                            "dim " + llvm::Twine(d + 1) + " of '" + argument.name + "', given as '" +
-                                param.name.name + "'",
+                            "dim " + llvm::Twine(d + 1) + " of '" + argument.name +
+                                "', given as '" + param.name.name + "'",
                             Code::SizeMismatch))
             fine = false;
       info = newTensor(param.isInout ? Tensor::Inout : Tensor::In, param.name.name, *type,

@@ -43,7 +43,8 @@ static std::optional<IndexExpr> maskedBy(const IndexExpr &index, int64_t mask) {
     if (length > maxCount || runs == maxRuns)
       return std::nullopt;
     IndexExpr digits = IndexExpr::floorDiv(index, IndexExpr(int64_t(1) << low));
-    sum = sum + IndexExpr::mod(digits, IndexExpr(int64_t(1) << length)) * IndexExpr(int64_t(1) << low);
+    sum = sum +
+          IndexExpr::mod(digits, IndexExpr(int64_t(1) << length)) * IndexExpr(int64_t(1) << low);
     rest &= ~(llvm::maskTrailingOnes<uint64_t>(length) << low);
   }
   return sum;
@@ -107,16 +108,16 @@ Value Checker::bits(Binary op, const Value &a, const Value &b, Span span, Span o
   std::string sign = text(opSpan).str();
   if (isFloat(a.expr->type) || isFloat(b.expr->type)) {
     const Value &culprit = isFloat(a.expr->type) ? a : b;
-    Report record = report(Code::OperandType, span,
-                           "'" + sign + "' works on the bits of integers, got " +
-                               toString(typeAlone(culprit)));
+    Report record =
+        report(Code::OperandType, span,
+               "'" + sign + "' works on the bits of integers, got " + toString(typeAlone(culprit)));
     if (!a.exact.empty() || !b.exact.empty())
       record.note("a quotient of integers that is an integer is written with '//'");
     else if (op == Binary::BitXor && sign == "^")
       record.note("a power is written '**'").fix("write '**'", {{opSpan, "**"}});
     else if (op == Binary::BitAnd || op == Binary::BitOr)
-      record.note("comparisons bind weaker than '" + sign + "', as in Python: write (a > 0) " + sign +
-                  " (b > 0)");
+      record.note("comparisons bind weaker than '" + sign + "', as in Python: write (a > 0) " +
+                  sign + " (b > 0)");
     return {};
   }
   if (op == Binary::Shl || op == Binary::Shr)
@@ -166,9 +167,11 @@ Value Checker::power(const Value &a, const Value &b, Span span) {
   std::optional<int64_t> exponent;
   if (b.isIndex())
     exponent = b.index->asConstant();
-  // Of an index a high power is a number that wraps: as a formula it would leave 64 bits within a few points.
+  // Of an index a high power is a number that wraps: as a formula it would leave 64 bits within a
+  // few points.
   constexpr int64_t highest = 3;
-  if (a.isIndex() && exponent && *exponent >= 0 && *exponent <= (a.index->isSize() ? 64 : highest)) {
+  if (a.isIndex() && exponent && *exponent >= 0 &&
+      *exponent <= (a.index->isSize() ? 64 : highest)) {
     IndexExpr product(1);
     for (int64_t i = 0; i != *exponent; ++i)
       product = product * *a.index;
@@ -319,9 +322,8 @@ Numbers Checker::bitsRange(const Expr *expr) {
   case Binary::Shl:
     if (!b || b->first < 0 || b->second > maxCount)
       return std::nullopt;
-    return kept(overEnds(a, b, [](int64_t x, int64_t y) {
-      return multiplyEnds(x, int64_t(1) << y);
-    }));
+    return kept(
+        overEnds(a, b, [](int64_t x, int64_t y) { return multiplyEnds(x, int64_t(1) << y); }));
   case Binary::Shr:
     if (!b || b->first < 0 || b->second >= int64_t(bitWidth(expr->type)))
       return std::nullopt;

@@ -125,7 +125,8 @@ const checked::Expr *Checker::indexNode(const IndexExpr &index, Span span) {
   }
   Expr *expr = make(Expr::Index, DType::I64, span);
   expr->index = index;
-  // A polynomial of which 64 bits are left is a number that wraps; a quotient or an extreme of one is another.
+  // A polynomial of which 64 bits are left is a number that wraps; a quotient or an extreme of one
+  // is another.
   for (const IndexExpr::Term &term : index.terms())
     for (const auto &[atom, power] : term.factors)
       for (const IndexExpr &operand : atom->operands)
@@ -136,7 +137,8 @@ const checked::Expr *Checker::indexNode(const IndexExpr &index, Span span) {
 
 Value Checker::indexValue(const IndexExpr &index, Span span) {
   if (index.isOverflow()) {
-    report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits, or its formula is too long");
+    report(Code::SizeOverflow, span,
+           "this integer leaves the range of 64 bits, or its formula is too long");
     return {};
   }
   const Expr *expr = indexNode(index, span);
@@ -239,9 +241,7 @@ DType Checker::typeAlone(const Value &value) {
   return value.expr->type;
 }
 
-const checked::Expr *Checker::settle(const Value &value) {
-  return coerce(value, typeAlone(value));
-}
+const checked::Expr *Checker::settle(const Value &value) { return coerce(value, typeAlone(value)); }
 
 std::pair<DType, bool> Checker::meet(const Value &a, const Value &b, Span span) {
   DType x = a.expr->type, y = b.expr->type;

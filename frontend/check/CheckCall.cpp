@@ -44,8 +44,8 @@ bool Checker::isKernelCall(const ast::Expr &e) {
   if (findCalled(e.name.name) || e.name.name == "cat")
     return true;
   // What cannot mean a function either calls itself.
-  return module.findKernel(e.name.name, inLibrary()) && !isBuiltin(e.name.name) && !module.findFn(e.name.name) &&
-         !findInvention(Invention::Function, e.name.name);
+  return module.findKernel(e.name.name, inLibrary()) && !isBuiltin(e.name.name) &&
+         !module.findFn(e.name.name) && !findInvention(Invention::Function, e.name.name);
 }
 
 std::string Checker::signature(const ast::Kernel &kernel) {
@@ -89,7 +89,8 @@ const ast::Kernel *Checker::overload(const ast::Kernel &kernel, const ast::Expr 
     if (argument.value->kind == ast::Expr::Tuple)
       length = argument.value->operands.size();
     else if (argument.value->kind == ast::Expr::Name)
-      if (Entity *entity = lookup(argument.value->name.name); entity && entity->kind == Entity::Tuple)
+      if (Entity *entity = lookup(argument.value->name.name);
+          entity && entity->kind == Entity::Tuple)
         length = entity->tuple.size();
     if (length < 2)
       continue;
@@ -100,8 +101,9 @@ const ast::Kernel *Checker::overload(const ast::Kernel &kernel, const ast::Expr 
   return &kernel;
 }
 
-/// The library's variant for the ranks of the first one or two tensors, or for another dim than the kernel's own:
-/// matmul of vectors is _matmul_1_1, glu(x, dim=-2) is _glu_dim2. Of equal parameters.
+/// The library's variant for the ranks of the first one or two tensors, or for another dim than the
+/// kernel's own: matmul of vectors is _matmul_1_1, glu(x, dim=-2) is _glu_dim2. Of equal
+/// parameters.
 const ast::Kernel *Checker::variant(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given) {
   if (!module.isLibrary(kernel))
     return &kernel;
@@ -118,7 +120,8 @@ const ast::Kernel *Checker::variant(const ast::Kernel &kernel, llvm::MutableArra
   };
   if (ranks.empty())
     return &kernel;
-  std::string first = std::to_string(ranks[0]), second = ranks.size() > 1 ? std::to_string(ranks[1]) : "";
+  std::string first = std::to_string(ranks[0]),
+              second = ranks.size() > 1 ? std::to_string(ranks[1]) : "";
   for (const std::string &suffix : {first + "_" + second, first + "_n", "n_" + second, first})
     if (const ast::Kernel *found = find(suffix))
       return found;
@@ -137,19 +140,21 @@ const ast::Kernel *Checker::variant(const ast::Kernel &kernel, llvm::MutableArra
 /// Whether a kernel writes where data say: PyTorch's broadcast nothing then.
 static bool writesByData(const ast::Kernel &kernel) {
   auto reads = [](auto &self, const ast::Expr &e) -> bool {
-    return !e.subscripts.empty() ||
-           llvm::any_of(e.operands, [&](const ast::ExprPtr &operand) { return operand && self(self, *operand); });
+    return !e.subscripts.empty() || llvm::any_of(e.operands, [&](const ast::ExprPtr &operand) {
+      return operand && self(self, *operand);
+    });
   };
   return llvm::any_of(kernel.body, [&](const ast::StmtPtr &stmt) {
     return llvm::any_of(stmt->targets, [&](const ast::Target &target) {
-      return llvm::any_of(target.subscripts,
-                          [&](const ast::Subscript &one) { return one.expr && reads(reads, *one.expr); });
+      return llvm::any_of(target.subscripts, [&](const ast::Subscript &one) {
+        return one.expr && reads(reads, *one.expr);
+      });
     });
   });
 }
 
-TensorInfo *Checker::broadcastRun(TensorInfo *from, size_t first, size_t length, llvm::ArrayRef<IndexExpr> run,
-                                  Span span) {
+TensorInfo *Checker::broadcastRun(TensorInfo *from, size_t first, size_t length,
+                                  llvm::ArrayRef<IndexExpr> run, Span span) {
   llvm::ArrayRef<IndexExpr> dims = from->tensor->dims;
   std::vector<IndexExpr> all(dims.begin(), dims.begin() + first);
   all.insert(all.end(), run.begin(), run.end());
@@ -173,18 +178,22 @@ TensorInfo *Checker::broadcastRun(TensorInfo *from, size_t first, size_t length,
   }
   Saved savedVars(activeVars, copy->vars);
   const Expr *value = readTensor(*from, subscripts, nullptr, span);
-  copy->value = value ? storable(strong(value), to->tensor->type, "'" + to->tensor->name + "'", span) : nullptr;
+  copy->value = value
+                    ? storable(strong(value), to->tensor->type, "'" + to->tensor->name + "'", span)
+                    : nullptr;
   return copy->value ? to : nullptr;
 }
 
-bool Checker::broadcastRuns(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given, Span span) {
+bool Checker::broadcastRuns(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given,
+                            Span span) {
   struct Run {
     Given *argument;
     size_t first, length;
   };
   llvm::SmallVector<Run> runs;
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
-    if (kindOf(param) != ParamKind::Tensor || !one.tensor || one.tensor->tensor->constantValue || param.isInout)
+    if (kindOf(param) != ParamKind::Tensor || !one.tensor || one.tensor->tensor->constantValue ||
+        param.isInout)
       continue;
     auto ellipsis = llvm::find_if(param.dims, [](const ast::Dim &dim) { return dim.ellipsis; });
     size_t rank = one.tensor->tensor->dims.size();
@@ -219,8 +228,9 @@ bool Checker::broadcastRuns(const ast::Kernel &kernel, llvm::MutableArrayRef<Giv
 std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &call) {
   if (inParallel) {
     report(Code::BadNesting, call.span,
-           "kernel '" + call.name.name + "' works on whole tensors and is called outside of parallel "
-           "blocks");
+           "kernel '" + call.name.name +
+               "' works on whole tensors and is called outside of parallel "
+               "blocks");
     return std::nullopt;
   }
   const ast::Kernel *kernel = findCalled(call.name.name);
@@ -262,10 +272,10 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
         break;
       Tensor::Kind kind = one.tensor->tensor->kind;
       if (kind == Tensor::In || one.tensor->tensor->constantValue) {
-        Report record = report(Code::InoutArgument, argument.span,
-                               "'" + param.name.name + "' of '" + call.name.name +
-                                   "' is updated in place, and '" + one.tensor->tensor->name +
-                                   "' is an input");
+        Report record =
+            report(Code::InoutArgument, argument.span,
+                   "'" + param.name.name + "' of '" + call.name.name +
+                       "' is updated in place, and '" + one.tensor->tensor->name + "' is an input");
         suggestInout(record, *one.tensor);
         failed = true;
       }
@@ -398,7 +408,8 @@ std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call)
       dim += rank;
   }
   if (rank == 0) {
-    report(Code::ArgumentKind, spans[0], "'cat' joins tensors, and '" + parts[0]->tensor->name + "' is a scalar");
+    report(Code::ArgumentKind, spans[0],
+           "'cat' joins tensors, and '" + parts[0]->tensor->name + "' is a scalar");
     return std::nullopt;
   }
   DType type = parts[0]->tensor->type;
@@ -415,8 +426,8 @@ std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call)
     // As elsewhere in the library, floats may differ: the result has the first one's type.
     if (part.type != type && !(isFloat(part.type) && isFloat(type))) {
       report(Code::ArgumentKind, spans[i],
-             "'cat' joins floats, or integers of one type: '" + part.name + "' is " + toString(part.type) + ", '" +
-                 parts[0]->tensor->name + "' is " + toString(type))
+             "'cat' joins floats, or integers of one type: '" + part.name + "' is " +
+                 toString(part.type) + ", '" + parts[0]->tensor->name + "' is " + toString(type))
           .note("convert the narrower one first: " + conversionOf(*parts[0]->tensor, part));
       return std::nullopt;
     }
@@ -425,7 +436,8 @@ std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call)
         dims[d] = dims[d] + part.dims[d];
       else if (!requireEqual(dims[d], part.dims[d], spans[i],
                              "dim " + llvm::Twine(d + 1) + " of '" + parts[0]->tensor->name +
-                                 "' and '" + part.name + "', joined along dim " + llvm::Twine(dim + 1),
+                                 "' and '" + part.name + "', joined along dim " +
+                                 llvm::Twine(dim + 1),
                              Code::SizeMismatch))
         return std::nullopt;
     }
@@ -445,18 +457,20 @@ bool Checker::checkCallAssign(const ast::Stmt &stmt) {
     for (const ast::Target &target : stmt.targets)
       poison(*scope, target.name);
     for (const ast::Target &target : stmt.targets)
-      if (Entity *entity = lookup(target.name.name);
-          entity && entity->kind == Entity::Tensor)
+      if (Entity *entity = lookup(target.name.name); entity && entity->kind == Entity::Tensor)
         entity->tensor->isSuspect = true;
     return false;
   };
   if (stmt.accumulate) {
-    report(Code::BadAccumulation, stmt.span, "'" + ast::spelling(stmt.combine) + "' changes elements; the result of a kernel is a whole tensor")
+    report(Code::BadAccumulation, stmt.span,
+           "'" + ast::spelling(stmt.combine) +
+               "' changes elements; the result of a kernel is a whole tensor")
         .note("give it a name, then accumulate its elements");
     return poisonAll();
   }
   if (!stmt.trailing.empty()) {
-    report(Code::BadTarget, stmt.span, "'for' belongs to equations, and this is the result of a kernel");
+    report(Code::BadTarget, stmt.span,
+           "'for' belongs to equations, and this is the result of a kernel");
     return poisonAll();
   }
   auto results = callKernel(*stmt.value);
@@ -496,9 +510,12 @@ bool Checker::checkAssertion(const ast::Expr &call) {
   llvm::SmallVector<Condition> conditions;
   bool complete = true;
   collectConditions(test, true, conditions, complete);
-  if (!complete || !llvm::all_of(conditions, [](const Condition &one) { return one.lhs.isSize(); })) {
-    report(Code::NotAConstant, given.span, "'assert' takes comparisons of constants and sizes, joined by 'and'")
-        .note("what depends on data or on an index is known at no launch: where(c, v, 0) chooses there");
+  if (!complete ||
+      !llvm::all_of(conditions, [](const Condition &one) { return one.lhs.isSize(); })) {
+    report(Code::NotAConstant, given.span,
+           "'assert' takes comparisons of constants and sizes, joined by 'and'")
+        .note("what depends on data or on an index is known at no launch: where(c, v, 0) chooses "
+              "there");
     return false;
   }
   for (const Condition &one : conditions) {
@@ -523,12 +540,13 @@ bool Checker::checkCallStatement(const ast::Stmt &stmt) {
   if (!stmt.value)
     return false;
   const ast::Expr &call = *stmt.value;
-  const ast::Kernel *kernel =
-      call.kind == ast::Expr::Call ? findCalled(call.name.name) : nullptr;
+  const ast::Kernel *kernel = call.kind == ast::Expr::Call ? findCalled(call.name.name) : nullptr;
   if (call.kind != ast::Expr::Call || !isKernelCall(call)) {
-    if (call.kind == ast::Expr::Call && call.name.name == "assert" && !module.findFn("assert", inLibrary()))
+    if (call.kind == ast::Expr::Call && call.name.name == "assert" &&
+        !module.findFn("assert", inLibrary()))
       return checkAssertion(call);
-    if (call.kind == ast::Expr::Call && !module.findFn(call.name.name, inLibrary()) && !parseDType(call.name.name)) {
+    if (call.kind == ast::Expr::Call && !module.findFn(call.name.name, inLibrary()) &&
+        !parseDType(call.name.name)) {
       llvm::StringRef name = call.name.name;
       if (!isBuiltin(name)) {
         unknownName(call.name, true);

@@ -22,9 +22,8 @@ const checked::Expr *Checker::condition(const Value &value, Span span, llvm::Str
     return nullptr;
   if (value.expr->type == DType::Bool)
     return value.expr;
-  Report record = report(code, span,
-                         what + llvm::Twine(" expects a condition, got ") +
-                             toString(typeAlone(value)));
+  Report record = report(
+      code, span, what + llvm::Twine(" expects a condition, got ") + toString(typeAlone(value)));
   record.note("compare the value: v != 0");
   llvm::StringRef written = text(span);
   if (expansions.empty())
@@ -56,8 +55,8 @@ Value Checker::evalLogic(const ast::Expr &e) {
         path.push_back({result, isAnd});
       }
     }
-    const Expr *right = condition(eval(*at->operands[1]), at->operands[1]->span, name,
-                                  Code::OperandType);
+    const Expr *right =
+        condition(eval(*at->operands[1]), at->operands[1]->span, name, Code::OperandType);
     if (!result || !right) {
       failed = true;
       result = right ? right : result;
@@ -99,7 +98,7 @@ Value Checker::compare(Binary op, const Value &a, const Value &b, Span span) {
   auto [type, weak] = meet(a, b, span);
   const Expr *x = coerce(a, type), *y = coerce(b, type);
   if (x->kind == Expr::Constant && y->kind == Expr::Constant) {
-    bool value = isFloat(type)          ? fold(x->floatValue, y->floatValue)
+    bool value = isFloat(type)        ? fold(x->floatValue, y->floatValue)
                  : type == DType::U64 ? fold(uint64_t(x->intValue), uint64_t(y->intValue))
                                       : fold(x->intValue, y->intValue);
     return strong(boolean(value, span));
@@ -107,7 +106,8 @@ Value Checker::compare(Binary op, const Value &a, const Value &b, Span span) {
   for (const Expr *side : {x, y})
     if (side->kind == Expr::Index && !requireIn64Bits(side->index, span))
       return {};
-  if (x->kind == Expr::Index && y->kind == Expr::Index && !requireIn64Bits(x->index - y->index, span))
+  if (x->kind == Expr::Index && y->kind == Expr::Index &&
+      !requireIn64Bits(x->index - y->index, span))
     return {};
   if (isInteger(type) && (mayWrap(x) || mayWrap(y))) {
     x = widen(in64Bits(x), DType::I64);
@@ -207,12 +207,14 @@ Value Checker::select(const Expr *test, Value yes, Value no, Span span) {
     auto asIndex = [](const Expr *operand) -> std::optional<IndexExpr> {
       if (operand->kind == Expr::Index)
         return operand->index;
-      if (operand->kind == Expr::Constant && isInteger(operand->type) && operand->type != DType::U64)
+      if (operand->kind == Expr::Constant && isInteger(operand->type) &&
+          operand->type != DType::U64)
         return IndexExpr(operand->intValue);
       return std::nullopt;
     };
     std::optional<IndexExpr> a = asIndex(test->operands[0]), b = asIndex(test->operands[1]);
-    if (cmp && a && b && isFormula(yes, no) && !(usesData(*a) && !isExact(*a)) && !(usesData(*b) && !isExact(*b))) {
+    if (cmp && a && b && isFormula(yes, no) && !(usesData(*a) && !isExact(*a)) &&
+        !(usesData(*b) && !isExact(*b))) {
       if (swap)
         std::swap(a, b);
       index = named(IndexExpr::select(*cmp, *a, *b, *yes.index, *no.index));

@@ -43,7 +43,9 @@ void forEachName(const ast::Expr &e, llvm::function_ref<void(const ast::Ident &)
 bool isLinear(const ast::Expr &e, llvm::StringRef name) {
   if (!uses(e, name) || e.kind == ast::Expr::Name)
     return true;
-  auto isLinearIn = [&](const ast::ExprPtr &operand) { return operand && isLinear(*operand, name); };
+  auto isLinearIn = [&](const ast::ExprPtr &operand) {
+    return operand && isLinear(*operand, name);
+  };
   if (e.kind == ast::Expr::Unary && e.unaryOp == ast::UnaryOp::Neg)
     return isLinearIn(e.operands[0]);
   if (e.kind != ast::Expr::Binary || !llvm::all_of(e.operands, isLinearIn))
@@ -78,7 +80,8 @@ bool Checker::declares(const ast::Kernel &kernel, llvm::StringRef name) {
 }
 
 bool Checker::bindLinearDims() {
-  // What is bound now may leave one size open in a dim before: each round goes the other way, so that chains take few.
+  // What is bound now may leave one size open in a dim before: each round goes the other way, so
+  // that chains take few.
   for (bool isAnyBound = true; std::exchange(isAnyBound, false);) {
     std::vector<OpenDim> left;
     for (const OpenDim &one : frame->openDims) {
@@ -122,18 +125,21 @@ bool Checker::bindLinearDim(const OpenDim &one, const ast::Ident &name) {
     bound.kind = Entity::Poison;
     return false;
   }
-  std::string where = "dim " + std::to_string(one.position + 1) + " of '" + one.param->name.name + "'";
+  std::string where =
+      "dim " + std::to_string(one.position + 1) + " of '" + one.param->name.name + "'";
   std::string formula = text(one.dim->span).str();
   IndexExpr factor = *next - *offset;
   if (factor.asConstant() == 0) {
-    report(Code::UnboundDim, name.span, where + ", " + formula + ", does not depend on '" + name.name + "'");
+    report(Code::UnboundDim, name.span,
+           where + ", " + formula + ", does not depend on '" + name.name + "'");
     bound.kind = Entity::Poison;
     return false;
   }
   bool isEntry = !one.extent;
   IndexExpr extent;
   if (isEntry) {
-    std::string unnamed = uniqueSymbol(one.param->name.name + "_dim" + std::to_string(one.position + 1));
+    std::string unnamed =
+        uniqueSymbol(one.param->name.name + "_dim" + std::to_string(one.position + 1));
     addSize(unnamed, one.input, one.position);
     extent = IndexExpr::symbol(unnamed);
   } else {
@@ -145,8 +151,8 @@ bool Checker::bindLinearDim(const OpenDim &one, const ast::Ident &name) {
   if (!isExact) {
     if (!factor.asConstant() && !requireNonZero(factor, one.dim->span))
       return false;
-    std::string violation =
-        where + (isEntry ? "" : ", " + show(extent) + ",") + " is not " + formula + " for any whole " + name.name;
+    std::string violation = where + (isEntry ? "" : ", " + show(extent) + ",") + " is not " +
+                            formula + " for any whole " + name.name;
     if (isEntry)
       addGuard(Guard::Divides, rest, factor, violation, one.dim->span);
     else if (!requireDivides(rest, factor, one.dim->span, violation))

@@ -51,7 +51,8 @@ void Checker::collectConditions(const Expr *condition, bool isTrue,
     return;
   }
   const Expr *x = condition->operands[0], *y = condition->operands[1];
-  // From 2^63 on a u64 is a negative subscript: comparisons of such numbers say nothing of subscripts.
+  // From 2^63 on a u64 is a negative subscript: comparisons of such numbers say nothing of
+  // subscripts.
   if (condition->binary < Binary::LT || !isInteger(x->type) || x->type == DType::U64) {
     complete = false;
     return;

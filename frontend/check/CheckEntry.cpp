@@ -31,7 +31,8 @@ DType Checker::standInType(const ast::Kernel &kernel, llvm::StringRef name) {
     bool isOnBits = (e.kind == ast::Expr::Binary && e.binaryOp >= ast::BinaryOp::BitAnd) ||
                     (e.kind == ast::Expr::Unary && e.unaryOp == ast::UnaryOp::BitNot);
     for (const ast::ExprPtr &operand : e.operands)
-      hasBits |= isOnBits && operand && operand->kind == ast::Expr::Index && tensors.contains(operand->name.name);
+      hasBits |= isOnBits && operand && operand->kind == ast::Expr::Index &&
+                 tensors.contains(operand->name.name);
     for (const ast::ExprPtr &operand : e.operands)
       if (operand)
         visit(visit, *operand, inSubscript);
@@ -94,8 +95,9 @@ void Checker::noteDefault(const ast::Param &param, const Entity &entity) {
 bool Checker::bindEntry(Frame &entry) {
   const ast::Kernel &kernel = *entry.kernel;
   auto reserveSizes = [&](auto &&self, const ast::Expr &e) -> void {
-    if (e.kind == ast::Expr::Name &&
-        llvm::none_of(kernel.sizes, [&](const ast::SizeDef &size) { return size.name.name == e.name.name; }))
+    if (e.kind == ast::Expr::Name && llvm::none_of(kernel.sizes, [&](const ast::SizeDef &size) {
+          return size.name.name == e.name.name;
+        }))
       symbols.insert(e.name.name);
     for (const ast::ExprPtr &operand : e.operands)
       if (operand)
@@ -160,8 +162,8 @@ bool Checker::bindEntry(Frame &entry) {
             one.isTuple = true;
           }
           for (size_t d = 0; d != length; ++d) {
-            std::string name = one.isTuple ? uniqueSymbol(param.name.name + std::to_string(d))
-                                           : param.name.name;
+            std::string name =
+                one.isTuple ? uniqueSymbol(param.name.name + std::to_string(d)) : param.name.name;
             checked::Size size;
             size.name = name;
             size.isOpen = true;
@@ -209,8 +211,8 @@ bool Checker::bindEntry(Frame &entry) {
     if (kind == ParamKind::Scalar) {
       one.isGiven = !isLeftOut;
       if (param.isInout) {
-        report(Code::WrongKind, param.span, "'inout' belongs to tensors, and '" + param.name.name +
-                                                "' is a scalar");
+        report(Code::WrongKind, param.span,
+               "'inout' belongs to tensors, and '" + param.name.name + "' is a scalar");
         fine = false;
       }
       continue;

@@ -38,8 +38,7 @@ const checked::Expr *Checker::storable(const Value &value, DType type, const llv
       // What gives several results is no value that can be converted.
       bool isValue = !currentStmt || currentStmt->targets.size() < 2;
       if (expansions.empty() && span.isValid() && isValue)
-        record.fix("convert it",
-                   {{span, toString(type).str() + "(" + text(span).str() + ")"}});
+        record.fix("convert it", {{span, toString(type).str() + "(" + text(span).str() + ")"}});
     }
     return nullptr;
   }
@@ -67,7 +66,8 @@ const checked::Expr *Checker::storable(const Value &value, DType type, const llv
 void Checker::promoteOutput(TensorInfo &info, const Value &value) {
   bool isFirst = info.tensor->kind == Tensor::Out && info.pieces.empty() && frame->caller;
   if (isFirst && !value.isPoison() && info.param && isGeneric(info.param->type.name) &&
-      !parseDType(info.param->type.name) && !isFloat(info.tensor->type) && isFloat(value.expr->type))
+      !parseDType(info.param->type.name) && !isFloat(info.tensor->type) &&
+      isFloat(value.expr->type))
     info.tensor->type = typeAlone(value);
 }
 
@@ -99,8 +99,7 @@ bool Checker::readsOthers(const Expr *value, const Tensor *tensor,
     const Expr *at = work.pop_back_val();
     if (!at || !seen.insert(at).second)
       continue;
-    if (at->kind == Expr::Read && at->tensor == tensor &&
-        !llvm::equal(at->subscripts, subscripts))
+    if (at->kind == Expr::Read && at->tensor == tensor && !llvm::equal(at->subscripts, subscripts))
       return true;
     llvm::append_range(work, at->operands);
     work.append({at->fill, at->guard, at->filter});
@@ -119,7 +118,8 @@ bool Checker::readsOthers(const Expr *value, const Tensor *tensor,
 /// Whether a subscript on the left or a filter reads the tensor that is written.
 bool Checker::addressReads(const Stmt &stmt) {
   auto reads = [&](const Expr *value) { return readsOthers(value, stmt.tensor, {}); };
-  return (stmt.guard && reads(stmt.guard)) || llvm::any_of(stmt.subscripts, [&](const IndexExpr &subscript) {
+  return (stmt.guard && reads(stmt.guard)) ||
+         llvm::any_of(stmt.subscripts, [&](const IndexExpr &subscript) {
            return llvm::any_of(subscript.variables(), [&](const IndexVar &var) {
              return !var.isSymbol() && program->vars[var.position()].kind == Var::Data &&
                     reads(program->vars[var.position()].data);
@@ -140,8 +140,10 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   };
   bool isSum = left.accumulate && left.combine == ast::Stmt::Combine::Add;
   if (isSum && left.info && left.info->tensor->type == DType::Bool) {
-    report(Code::BadAccumulation, name.span, "'+=' adds numbers, and '" + name.name + "' has truth values")
-        .note("whether any of them is true is " + name.name + "[...] max= b, or any(b[i, k] for k)");
+    report(Code::BadAccumulation, name.span,
+           "'+=' adds numbers, and '" + name.name + "' has truth values")
+        .note("whether any of them is true is " + name.name +
+              "[...] max= b, or any(b[i, k] for k)");
     return failed();
   }
   std::optional<DType> declared;
@@ -184,9 +186,12 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   Value value = evalValue();
   if (value.isPoison())
     return failed();
-  bool hasPieces = left.info && (left.info->isComplete || left.info->isZeroed || !left.info->pieces.empty());
-  left.isUpdate = hasPieces && (left.accumulate || (guard && readsData(guard)) ||
-                                llvm::any_of(left.values, [&](const Subscript &one) { return usesData(one.index); }));
+  bool hasPieces =
+      left.info && (left.info->isComplete || left.info->isZeroed || !left.info->pieces.empty());
+  left.isUpdate =
+      hasPieces &&
+      (left.accumulate || (guard && readsData(guard)) ||
+       llvm::any_of(left.values, [&](const Subscript &one) { return usesData(one.index); }));
 
   bool isNew = !left.info;
   const Expr *stored = nullptr;
@@ -201,7 +206,8 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
       if (found != weakTypes.end() && width(found->second) > width(type))
         type = found->second;
     }
-    left.info = newTensor(left.isState ? Tensor::State : Tensor::Temp, name.name, type, {}, name.span);
+    left.info =
+        newTensor(left.isState ? Tensor::State : Tensor::Temp, name.name, type, {}, name.span);
     left.info->weakKey = std::move(key);
     stored = storable(value, type, "'" + name.name + "'", left.valueSpan);
   } else {
@@ -275,8 +281,8 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
 bool Checker::definesWhole(const ast::Stmt &stmt, const ast::Target &target) {
   return stmt.trailing.empty() && !stmt.accumulate && loops.empty() && !inParallel &&
          llvm::all_of(target.subscripts, [&](const ast::Subscript &one) {
-           return one.kind == ast::Subscript::Single && !one.range && one.expr->kind == ast::Expr::Name &&
-                  !lookup(one.expr->name.name);
+           return one.kind == ast::Subscript::Single && !one.range &&
+                  one.expr->kind == ast::Expr::Name && !lookup(one.expr->name.name);
          });
 }
 
@@ -298,7 +304,8 @@ void Checker::claim(const LeftSide &left, Scope &outside) {
   if (!left.info || left.info->tensor->kind != Tensor::Out)
     return;
   if (left.info->claim.isValid() || !left.info->pieces.empty())
-    reportDefinedTwice(*left.target, left.info->claim.isValid() ? left.info->claim : left.info->pieces.front().span);
+    reportDefinedTwice(*left.target, left.info->claim.isValid() ? left.info->claim
+                                                                : left.info->pieces.front().span);
   left.info->claim = left.target->span;
 }
 
@@ -332,8 +339,9 @@ bool Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
   }
   if (entity) {
     if (entity->kind != Entity::Tensor) {
-      Report record = report(Code::WrongKind, target.span,
-                             "'" + target.name.name + "' is " + describe(*entity) + ", not a tensor");
+      Report record =
+          report(Code::WrongKind, target.span,
+                 "'" + target.name.name + "' is " + describe(*entity) + ", not a tensor");
       record.note("it is defined here", entity->span);
       return false;
     }
@@ -341,9 +349,9 @@ bool Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
     if (left.info->isPoison)
       return false;
     if (left.info->tensor->kind == Tensor::In) {
-      Report record = report(stmt.accumulate ? Code::BadAccumulation : Code::AssignToInput,
-                             target.name.span,
-                             "'" + target.name.name + "' is an input and cannot be changed");
+      Report record =
+          report(stmt.accumulate ? Code::BadAccumulation : Code::AssignToInput, target.name.span,
+                 "'" + target.name.name + "' is an input and cannot be changed");
       suggestInout(record, *left.info);
       return false;
     }

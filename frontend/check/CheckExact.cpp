@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The prover, and the passes that drop what it proves, know integers without end; code computes in 64 bits.
-// A formula is exact where both give the same number. For data that decides whether a condition is a fact.
-// Formulas of sizes and indices are exact or the program is refused: where sizes of `maxBoundSize` could make them
-// leave 64 bits, a launch checks what their absolute value does not exceed, once, before anything runs.
+// The prover, and the passes that drop what it proves, know integers without end; code computes in
+// 64 bits. A formula is exact where both give the same number. For data that decides whether a
+// condition is a fact. Formulas of sizes and indices are exact or the program is refused: where
+// sizes of `maxBoundSize` could make them leave 64 bits, a launch checks what their absolute value
+// does not exceed, once, before anything runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,9 @@ using Wide = __int128;
 /// Parts of parts of a formula, and ranges that depend on each other, are followed so far.
 static constexpr unsigned maxDepth = 32;
 
-static Wide magnitude(const IntegerRange &a) { return std::max(a.hi < 0 ? -a.hi : a.hi, a.lo < 0 ? -a.lo : a.lo); }
+static Wide magnitude(const IntegerRange &a) {
+  return std::max(a.hi < 0 ? -a.hi : a.hi, a.lo < 0 ? -a.lo : a.lo);
+}
 
 static bool fits(const IntegerRange &a) { return IntegerRange{INT64_MIN, INT64_MAX}.contains(a); }
 
@@ -47,7 +50,8 @@ std::optional<IndexExpr> Checker::magnitudeOf(const IndexVar &var, unsigned dept
     return interval.lo < 0 ? IndexExpr::max(variable, -variable) : variable;
   const Var &bound = program->vars[var.position()];
   if (bound.hasRange) {
-    std::optional<IndexExpr> lo = magnitudeOf(bound.lo, depth + 1), hi = magnitudeOf(bound.hi, depth + 1);
+    std::optional<IndexExpr> lo = magnitudeOf(bound.lo, depth + 1),
+                             hi = magnitudeOf(bound.hi, depth + 1);
     if (lo && hi)
       return *lo + *hi;
   }
@@ -56,8 +60,8 @@ std::optional<IndexExpr> Checker::magnitudeOf(const IndexVar &var, unsigned dept
   return IndexExpr(int64_t(magnitude(interval)));
 }
 
-/// A product. With a quotient its divisor cancels what it shares with the other factors: `D*(i // D)`, which is what
-/// `i % D` is made of, is no larger than i, and D.
+/// A product. With a quotient its divisor cancels what it shares with the other factors: `D*(i //
+/// D)`, which is what `i % D` is made of, is no larger than i, and D.
 std::optional<IndexExpr> Checker::magnitudeOf(const IndexExpr::Term &term, unsigned depth) {
   if (term.coefficient == INT64_MIN)
     return std::nullopt;
@@ -66,7 +70,8 @@ std::optional<IndexExpr> Checker::magnitudeOf(const IndexExpr::Term &term, unsig
   const IndexExpr::Atom *quotient = nullptr;
   IndexExpr shared(1); // what was cancelled
   for (auto &[atom, power] : factors)
-    if (!quotient && atom->kind == IndexExpr::AtomKind::FloorDiv && power == 1 && atom->operands[1].terms().size() == 1) {
+    if (!quotient && atom->kind == IndexExpr::AtomKind::FloorDiv && power == 1 &&
+        atom->operands[1].terms().size() == 1) {
       quotient = atom.get();
       power = 0;
     }
@@ -81,7 +86,8 @@ std::optional<IndexExpr> Checker::magnitudeOf(const IndexExpr::Term &term, unsig
     for (auto &[atom, power] : factors)
       for (const auto &[other, times] : divisor.factors)
         if (IndexExpr::variable(atom->var) == IndexExpr::variable(other->var) &&
-            atom->kind == IndexExpr::AtomKind::Variable && other->kind == IndexExpr::AtomKind::Variable) {
+            atom->kind == IndexExpr::AtomKind::Variable &&
+            other->kind == IndexExpr::AtomKind::Variable) {
           unsigned cancelled = std::min(power, times);
           power -= cancelled;
           std::optional<IndexExpr> size = magnitudeOf(atom->var, depth + 1);
@@ -95,8 +101,10 @@ std::optional<IndexExpr> Checker::magnitudeOf(const IndexExpr::Term &term, unsig
     std::optional<IndexExpr> numerator = magnitudeOf(quotient->operands[0], depth + 1);
     if (!numerator)
       return std::nullopt;
-    bool isNegative = intervalOf(quotient->operands[0]).lo < 0 || intervalOf(quotient->operands[1]).lo < 0;
-    value = value * (isNegative ? *numerator + shared : *numerator); // a quotient below 0 is rounded away from it
+    bool isNegative =
+        intervalOf(quotient->operands[0]).lo < 0 || intervalOf(quotient->operands[1]).lo < 0;
+    value = value * (isNegative ? *numerator + shared
+                                : *numerator); // a quotient below 0 is rounded away from it
   }
   for (const auto &[atom, power] : factors) {
     if (!power)
@@ -139,7 +147,8 @@ std::optional<IndexExpr> Checker::magnitudeOf(const IndexExpr &expr, unsigned de
 static bool isWithin(const IndexExpr &a, const IndexExpr &b) {
   IndexExpr difference = b - a;
   return !difference.isOverflow() &&
-         llvm::all_of(difference.terms(), [](const IndexExpr::Term &term) { return term.coefficient >= 0; });
+         llvm::all_of(difference.terms(),
+                      [](const IndexExpr::Term &term) { return term.coefficient >= 0; });
 }
 
 bool Checker::isExact(const IndexExpr &expr) {
@@ -155,26 +164,30 @@ bool Checker::isExact(const IndexExpr &expr) {
   if (magnitude->asConstant())
     return false;
   IndexExpr size = named(*magnitude);
-  if (isSilent() || llvm::any_of(boundedMagnitudes, [&](const IndexExpr &one) { return isWithin(size, one); }))
+  if (isSilent() ||
+      llvm::any_of(boundedMagnitudes, [&](const IndexExpr &one) { return isWithin(size, one); }))
     return true;
   boundedMagnitudes.push_back(size);
-  addGuard(Guard::InBounds, size, IndexExpr(INT64_MAX), show(expr) + " may leave the range of 64 bits",
+  addGuard(Guard::InBounds, size, IndexExpr(INT64_MAX),
+           show(expr) + " may leave the range of 64 bits",
            currentStmt ? currentStmt->span : Span());
   return true;
 }
 
 bool Checker::isFormula(const Value &a, const Value &b) {
-  return llvm::all_of(std::array{&a, &b},
-                      [&](const Value *one) { return !one->index || !usesData(*one->index) || isExact(*one->index); });
+  return llvm::all_of(std::array{&a, &b}, [&](const Value *one) {
+    return !one->index || !usesData(*one->index) || isExact(*one->index);
+  });
 }
 
 bool Checker::requireIn64Bits(const IndexExpr &expr, Span span) {
   if (isSilent() || expr.asVariable() || expr.asConstant() || usesData(expr))
     return true;
   if (!isExact(expr)) {
-    Report record = report(Code::SizeOverflow, span,
-                           expr.isOverflow() ? "this integer leaves the range of 64 bits, or its formula is too long"
-                                             : show(expr) + " leaves the range of 64 bits");
+    Report record = report(
+        Code::SizeOverflow, span,
+        expr.isOverflow() ? "this integer leaves the range of 64 bits, or its formula is too long"
+                          : show(expr) + " leaves the range of 64 bits");
     record.note("subscripts, bounds of ranges and comparisons are computed in 64 bits");
     return false;
   }

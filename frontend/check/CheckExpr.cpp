@@ -85,7 +85,8 @@ Value Checker::evalName(const ast::Ident &name) {
     for (const auto &[old, now] : renames)
       if (llvm::is_contained(entity->state->state->axes, old)) {
         report(Code::ScanOver, name.span,
-               "the state '" + name.name + "' varies along the scanned index, whose points run in any order");
+               "the state '" + name.name +
+                   "' varies along the scanned index, whose points run in any order");
         return {};
       }
     Expr *expr = make(Expr::State, entity->state->state->type, name.span);
@@ -107,11 +108,13 @@ Value Checker::evalName(const ast::Ident &name) {
     }
     std::string form = name.name + "[";
     for (size_t i = 0; i != info.tensor->dims.size(); ++i)
-      form += std::string(i ? ", " : "") + (i < 4 ? std::string(1, "ijkl"[i]) : "i" + std::to_string(i));
+      form += std::string(i ? ", " : "") +
+              (i < 4 ? std::string(1, "ijkl"[i]) : "i" + std::to_string(i));
     Report record =
         report(Code::WholeTensor, name.span,
                "'" + name.name + "' is " + describe(*entity) + " and needs its subscripts here");
-    record.note("write " + form + "]: arithmetic is on elements; whole tensors are arguments of "
+    record.note("write " + form +
+                "]: arithmetic is on elements; whole tensors are arguments of "
                 "kernels alone");
     // `y = relu(x)`: the left side needs them as well.
     const ast::Stmt *stmt = currentStmt;
@@ -155,8 +158,7 @@ Value Checker::negate(const Value &a, Span span) {
 Value Checker::evalUnary(const ast::Expr &e) {
   if (e.unaryOp == ast::UnaryOp::Not) {
     Value value = eval(*e.operands[0]);
-    const Expr *operand =
-        condition(value, e.operands[0]->span, "'not'", Code::OperandType);
+    const Expr *operand = condition(value, e.operands[0]->span, "'not'", Code::OperandType);
     if (!operand)
       return {};
     if (std::optional<bool> known = boolOf(operand))
@@ -291,7 +293,8 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
     case Binary::Mod:
       if (!isDivisor(*b.index) || !isFormula(a, b))
         break;
-      // Where a divisor of 0 leaves the dividend's indices without points nothing is divided: `i % N`, i from 0 to 2*N.
+      // Where a divisor of 0 leaves the dividend's indices without points nothing is divided: `i %
+      // N`, i from 0 to 2*N.
       if (!isSilent() && !usesData(*a.index) && !usesData(*b.index)) {
         IndexExpr divisor = named(*b.index);
         Domain points = domainOf({divisor, named(*a.index)}, false, true);
@@ -303,7 +306,8 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
           index = *a.index;
           break;
         }
-        if (isEmpty || (!divisor.asConstant() && prover->holds(Condition::nonZero(divisor), points).proved())) {
+        if (isEmpty || (!divisor.asConstant() &&
+                        prover->holds(Condition::nonZero(divisor), points).proved())) {
           index = named(op == Binary::Mod ? IndexExpr::mod(*a.index, *b.index)
                                           : IndexExpr::floorDiv(*a.index, *b.index));
           break;
@@ -318,7 +322,8 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
       break;
     }
     if (index && index->isOverflow()) {
-      report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits, or its formula is too long");
+      report(Code::SizeOverflow, span,
+             "this integer leaves the range of 64 bits, or its formula is too long");
       return {};
     }
     if (index && exact.empty())
@@ -370,6 +375,10 @@ Value Checker::ofFloats(Binary op, const Value &a, const Value &b, Span span) {
   const Expr *x = coerce(a, type), *y = coerce(b, type);
   std::optional<double> p = constantOf(x), q = constantOf(y);
   if (p && q && weak)
-    return Value{constant(op == Binary::Atan2 ? std::atan2(*p, *q) : std::copysign(*p, *q), type, span), true, {}, {}};
+    return Value{
+        constant(op == Binary::Atan2 ? std::atan2(*p, *q) : std::copysign(*p, *q), type, span),
+        true,
+        {},
+        {}};
   return Value{binaryNode(op, x, y, type, span), weak, {}, {}};
 }

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `where C = maximum(1, capacity_factor*N*K//E)` [3.6]: a number made of sizes and constants in f64 that is
-// whole by its form is a size. It becomes an IndexExpr that the host computes once for each set of sizes.
+// `where C = maximum(1, capacity_factor*N*K//E)` [3.6]: a number made of sizes and constants in f64
+// that is whole by its form is a size. It becomes an IndexExpr that the host computes once for each
+// set of sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,30 +68,52 @@ static bool isWholeNumber(const Expr *expr) {
 static std::optional<FloatOp> floatOpOf(const Expr *expr) {
   if (expr->kind == Expr::Unary)
     switch (expr->unary) {
-    case Unary::Neg: return FloatOp::Neg;
-    case Unary::Abs: return FloatOp::Abs;
-    case Unary::Floor: return FloatOp::Floor;
-    case Unary::Ceil: return FloatOp::Ceil;
-    case Unary::Round: return FloatOp::Round;
-    case Unary::Trunc: return FloatOp::Trunc;
-    case Unary::Sqrt: return FloatOp::Sqrt;
-    case Unary::Exp: return FloatOp::Exp;
-    case Unary::Exp2: return FloatOp::Exp2;
-    case Unary::Log: return FloatOp::Log;
-    case Unary::Log2: return FloatOp::Log2;
-    default: return std::nullopt;
+    case Unary::Neg:
+      return FloatOp::Neg;
+    case Unary::Abs:
+      return FloatOp::Abs;
+    case Unary::Floor:
+      return FloatOp::Floor;
+    case Unary::Ceil:
+      return FloatOp::Ceil;
+    case Unary::Round:
+      return FloatOp::Round;
+    case Unary::Trunc:
+      return FloatOp::Trunc;
+    case Unary::Sqrt:
+      return FloatOp::Sqrt;
+    case Unary::Exp:
+      return FloatOp::Exp;
+    case Unary::Exp2:
+      return FloatOp::Exp2;
+    case Unary::Log:
+      return FloatOp::Log;
+    case Unary::Log2:
+      return FloatOp::Log2;
+    default:
+      return std::nullopt;
     }
   switch (expr->binary) {
-  case Binary::Add: return FloatOp::Add;
-  case Binary::Sub: return FloatOp::Sub;
-  case Binary::Mul: return FloatOp::Mul;
-  case Binary::Div: return FloatOp::Div;
-  case Binary::FloorDiv: return FloatOp::FloorDiv;
-  case Binary::Mod: return FloatOp::Mod;
-  case Binary::Pow: return FloatOp::Pow;
-  case Binary::Max: return FloatOp::Max;
-  case Binary::Min: return FloatOp::Min;
-  default: return std::nullopt;
+  case Binary::Add:
+    return FloatOp::Add;
+  case Binary::Sub:
+    return FloatOp::Sub;
+  case Binary::Mul:
+    return FloatOp::Mul;
+  case Binary::Div:
+    return FloatOp::Div;
+  case Binary::FloorDiv:
+    return FloatOp::FloorDiv;
+  case Binary::Mod:
+    return FloatOp::Mod;
+  case Binary::Pow:
+    return FloatOp::Pow;
+  case Binary::Max:
+    return FloatOp::Max;
+  case Binary::Min:
+    return FloatOp::Min;
+  default:
+    return std::nullopt;
   }
 }
 
@@ -102,7 +125,8 @@ static void apply(Steps &steps, FloatOp op) {
   steps.push_back({FloatStep::Apply, IndexExpr(static_cast<int64_t>(op))});
 }
 
-/// The steps that compute a value of sizes and constants; false where it is none that the host computes.
+/// The steps that compute a value of sizes and constants; false where it is none that the host
+/// computes.
 static bool collectSteps(const Expr *expr, Steps &steps) {
   auto operand = [&](unsigned i) { return collectSteps(expr->operands[i], steps); };
   switch (expr->kind) {

@@ -151,18 +151,16 @@ Value Checker::unary(checked::Unary op, const Value &a, Span span) {
       return strong(boolean(false, span));
     return strong(unaryNode(op, operand, DType::Bool, span));
   }
-  bool keeps = op == U::Abs || op == U::Sign || op == U::Floor || op == U::Ceil ||
-               op == U::Round || op == U::Trunc;
+  bool keeps = op == U::Abs || op == U::Sign || op == U::Floor || op == U::Ceil || op == U::Round ||
+               op == U::Trunc;
   bool rounds = keeps && op != U::Abs && op != U::Sign;
   // The floor and ceiling of an exact quotient are integers again.
   if ((op == U::Floor || op == U::Ceil) && a.index && a.exact.size() == 1) {
     const auto &[numerator, denominator] = a.exact[0];
     if (*a.index == named(IndexExpr::floorDiv(numerator, denominator)) && isDivisor(denominator) &&
         requireNonZero(denominator, span))
-      return indexValue(op == U::Floor
-                            ? *a.index
-                            : named(-IndexExpr::floorDiv(-numerator, denominator)),
-                        span);
+      return indexValue(
+          op == U::Floor ? *a.index : named(-IndexExpr::floorDiv(-numerator, denominator)), span);
   }
   if (keeps && !isFloat(a.expr->type)) {
     if (rounds)
@@ -170,7 +168,8 @@ Value Checker::unary(checked::Unary op, const Value &a, Span span) {
     if (a.isIndex() && op == U::Abs && isFormula(a, a))
       return indexValue(named(IndexExpr::max(*a.index, -*a.index)), span);
     if (isUnsigned(a.expr->type))
-      return op == U::Abs ? a : extremum(checked::Binary::Min, a, indexValue(IndexExpr(1), span), span);
+      return op == U::Abs ? a
+                          : extremum(checked::Binary::Min, a, indexValue(IndexExpr(1), span), span);
     if (a.expr->type == DType::Bool && op == U::Sign)
       return a;
     const Expr *operand = a.expr->type == DType::Bool ? widen(a.expr, DType::I32) : a.expr;
@@ -204,13 +203,15 @@ Value Checker::evalConvert(const ast::Expr &e, DType target) {
     return strong(binaryNode(checked::Binary::NE, operand, constant(0, operand->type, e.span),
                              DType::Bool, e.span));
   }
-  if (isInteger(target) && bitWidth(target) >= 32 && !isUnsigned(target) && isFloat(value.expr->type))
+  if (isInteger(target) && bitWidth(target) >= 32 && !isUnsigned(target) &&
+      isFloat(value.expr->type))
     if (std::optional<IndexExpr> size = sizeOf(value, /*truncates=*/true))
       if (Value known = indexValue(*size, e.span); known.expr)
         return known;
   Value result;
   if (value.isIndex() && isInteger(target) &&
-      ((value.index->isSize() && bitWidth(target) >= 32 && !isUnsigned(target)) || integerRange(target)->contains(intervalOf(*value.index))))
+      ((value.index->isSize() && bitWidth(target) >= 32 && !isUnsigned(target)) ||
+       integerRange(target)->contains(intervalOf(*value.index))))
     result.index = value.index;
   // What is written as of a type is computed in that type.
   if (isInteger(value.expr->type) && mayWrap(value.expr) && value.expr->kind != Expr::Convert) {
@@ -224,7 +225,8 @@ Value Checker::evalConvert(const ast::Expr &e, DType target) {
     return result;
   }
   if (target == DType::F64 || (target == DType::F32 && value.expr->type != DType::F64) ||
-      (target == DType::I64 && (value.expr->type == DType::I32 || value.expr->type == DType::U32)) ||
+      (target == DType::I64 &&
+       (value.expr->type == DType::I32 || value.expr->type == DType::U32)) ||
       (target == DType::U64 && value.expr->type == DType::U32)) {
     result.expr = widen(value.expr, target);
     return result;
@@ -295,7 +297,7 @@ Value Checker::evalBuiltin(const ast::Expr &e) {
   case BuiltinClass::Binary:
     params = name == "pow"     ? llvm::SmallVector<llvm::StringRef>{"x", "y"}
              : name == "atan2" ? llvm::SmallVector<llvm::StringRef>{"y", "x"}
-                           : llvm::SmallVector<llvm::StringRef>{"a", "b"};
+                               : llvm::SmallVector<llvm::StringRef>{"a", "b"};
     break;
   case BuiltinClass::Special:
     if (name == "clamp")
@@ -367,8 +369,8 @@ Value Checker::evalBuiltin(const ast::Expr &e) {
     if (name == "pow")
       return power(values[0], values[1], e.span);
     if (name == "atan2" || name == "copysign")
-      return ofFloats(name == "atan2" ? checked::Binary::Atan2 : checked::Binary::CopySign, values[0], values[1],
-                      e.span);
+      return ofFloats(name == "atan2" ? checked::Binary::Atan2 : checked::Binary::CopySign,
+                      values[0], values[1], e.span);
     return extremum(name == "maximum" ? checked::Binary::Max : checked::Binary::Min, values[0],
                     values[1], e.span);
   default:
@@ -402,9 +404,10 @@ bool Checker::mayExpand(Span call, unsigned weight) {
   expandedWeight += weight;
   if (expandedWeight <= maxWeight)
     return true;
-  report(Code::TooManyCalls, call,
-         "the kernel becomes too large: calls of fns and kernels are expanded where they stand, up to "
-         "16,384 fns or 2,048 kernels in all")
+  report(
+      Code::TooManyCalls, call,
+      "the kernel becomes too large: calls of fns and kernels are expanded where they stand, up to "
+      "16,384 fns or 2,048 kernels in all")
       .note("name a value that is used again, and call on the name");
   return false;
 }
@@ -432,9 +435,9 @@ Value Checker::expandFn(const ast::Expr &e, const ast::Fn &fn) {
   for (const ast::Argument &argument : e.arguments) {
     size_t which = position;
     if (argument.keyword) {
-      which = llvm::find_if(fn.params, [&](const ast::Ident &param) {
-                return param.name == argument.keyword->name;
-              }) -
+      which = llvm::find_if(
+                  fn.params,
+                  [&](const ast::Ident &param) { return param.name == argument.keyword->name; }) -
               fn.params.begin();
       if (which == fn.params.size()) {
         Report record = report(Code::UnknownKeyword, argument.keyword->span,
@@ -538,8 +541,9 @@ Value Checker::evalCall(const ast::Expr &e) {
     return {};
   if (kernel) {
     Report record = report(Code::KernelInExpression, e.span,
-                           "kernel '" + name + "' works on whole tensors and cannot stand in an "
-                           "expression");
+                           "kernel '" + name +
+                               "' works on whole tensors and cannot stand in an "
+                               "expression");
     record.note("give its result a name first, then subscript it: h = " +
                 text(e.span).take_front(60).str());
     return {};

@@ -26,15 +26,18 @@ std::optional<IndexExpr> Checker::evalSize(const ast::Expr &e, const llvm::Twine
   if (!value.index || usesData(*value.index)) {
     Report record = report(Code::NotASize, e.span,
                            what + " must be an integer known before the launch, got " +
-                               (value.expr->axes.empty() && value.weak ? "a number that is no integer"
-                                                                      : "a value of type " +
-                                                                            toString(typeAlone(value)).str()));
+                               (value.expr->axes.empty() && value.weak
+                                    ? "a number that is no integer"
+                                    : "a value of type " + toString(typeAlone(value)).str()));
     if (isFloat(value.expr->type))
-      record.note("sizes divide with '//' (rounding down) or '/' (exactly); int(v) truncates, ceil(v) and round(v) round");
+      record.note("sizes divide with '//' (rounding down) or '/' (exactly); int(v) truncates, "
+                  "ceil(v) and round(v) round");
     return std::nullopt;
   }
   if (!value.index->isSize()) {
-    report(Code::NotASize, e.span, what + " must be an integer known before the launch, and " + show(*value.index) + " is an index");
+    report(Code::NotASize, e.span,
+           what + " must be an integer known before the launch, and " + show(*value.index) +
+               " is an index");
     return std::nullopt;
   }
   requireExact(value.exact, e.span);
@@ -67,11 +70,12 @@ std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
       result.index = *index;
       return result;
     }
-    report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits, or its formula is too long");
+    report(Code::SizeOverflow, span,
+           "this integer leaves the range of 64 bits, or its formula is too long");
     return std::nullopt;
   }
-  Report record = report(code, span,
-                         what + " expects an integer, got " + toString(typeAlone(value)));
+  Report record =
+      report(code, span, what + " expects an integer, got " + toString(typeAlone(value)));
   if (isFloat(value.expr->type)) {
     record.note("i32(v) truncates; '//' rounds a quotient of integers down");
     if (expansions.empty() && value.expr->kind != Expr::Constant)
@@ -175,8 +179,8 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOfPositions(const V
   return std::pair(var.lo, var.hi - 1);
 }
 
-/// Whether a conversion, or what is converted implicitly, has the value that it had: for sizes a launch
-/// checks that.
+/// Whether a conversion, or what is converted implicitly, has the value that it had: for sizes a
+/// launch checks that.
 bool Checker::keepsValue(const Expr *expr) {
   if (expr->kind != Expr::Convert)
     return !mayWrap(expr);
@@ -247,7 +251,8 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr 
     if (expr->binary == Binary::BitAnd) {
       // What is not negative bounds the common bits.
       for (const Expr *one : {x, y})
-        if (auto range = rangeOf(one); range && prover->proves(Condition::nonNegative(range->first)))
+        if (auto range = rangeOf(one);
+            range && prover->proves(Condition::nonNegative(range->first)))
           return std::pair(IndexExpr(0), range->second);
       return std::nullopt;
     }
@@ -283,8 +288,8 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr 
   }
   case Expr::Reduce:
     // Where nothing is compared there is no winner: -1.
-    if ((expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin) && !expr->filter &&
-        prover->proves(Condition::lessThan(expr->vars[0]->lo, expr->vars[0]->hi)))
+    if ((expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin) &&
+        !expr->filter && prover->proves(Condition::lessThan(expr->vars[0]->lo, expr->vars[0]->hi)))
       return rangeOfPositions(*expr->vars[0]);
     return std::nullopt;
   case Expr::Scan:

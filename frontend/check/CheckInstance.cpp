@@ -27,8 +27,7 @@ Checker::ParamKind Checker::kindOf(const ast::Param &param) {
 }
 
 bool Checker::isGeneric(llvm::StringRef name) const {
-  return !name.empty() && name[0] >= 'A' && name[0] <= 'Z' &&
-         !findInvention(Invention::Type, name);
+  return !name.empty() && name[0] >= 'A' && name[0] <= 'Z' && !findInvention(Invention::Type, name);
 }
 
 std::optional<DType> Checker::resolveType(const ast::Ident &type) {
@@ -46,13 +45,15 @@ std::optional<DType> Checker::resolveType(const ast::Ident &type) {
     return std::nullopt;
   }
   Report record = report(Code::UnknownType, type.span, "unknown type '" + type.name + "'");
-  llvm::StringRef near = nearestName(
-      type.name, {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u64",
-                  "u32", "u16", "u8", "i4", "u4", "bool", "int", "float"});
+  llvm::StringRef near =
+      nearestName(type.name, {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16",
+                              "i8", "u64", "u32", "u16", "u8", "i4", "u4", "bool", "int", "float"});
   if (!near.empty())
-    record.note("did you mean '" + near.str() + "'?").fix("write " + near.str(), {{type.span, near.str()}});
+    record.note("did you mean '" + near.str() + "'?")
+        .fix("write " + near.str(), {{type.span, near.str()}});
   else
-    record.note("types are f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 i4 u64 u32 u16 u8 u4 bool");
+    record.note(
+        "types are f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 i4 u64 u32 u16 u8 u4 bool");
   return std::nullopt;
 }
 
@@ -102,8 +103,7 @@ bool Checker::bindConstant(const ast::Param &param, const Given &given) {
   bool isDefault = !given.isGiven;
   std::string what = "'" + param.name.name + "'";
   auto wrong = [&](Code code, const llvm::Twine &message) {
-    report(code, given.span, message)
-        .note(what + " is declared here", param.span);
+    report(code, given.span, message).note(what + " is declared here", param.span);
     return false;
   };
   auto convert = [&](Value value, Value &result) {
@@ -111,12 +111,12 @@ bool Checker::bindConstant(const ast::Param &param, const Given &given) {
       return false;
     if (type == "int") {
       if (!value.index || usesData(*value.index) || !value.index->isSize())
-        return wrong(!value.weak   ? Code::NotAConstant
-                     : isDefault   ? Code::BadDefault
-                                   : Code::ArgumentKind,
-                     what + " expects an integer known when compiling, got " +
-                         (value.weak ? "a number that is no integer"
-                                     : "a value known only at the launch"));
+        return wrong(
+            !value.weak ? Code::NotAConstant
+            : isDefault ? Code::BadDefault
+                        : Code::ArgumentKind,
+            what + " expects an integer known when compiling, got " +
+                (value.weak ? "a number that is no integer" : "a value known only at the launch"));
       requireExact(value.exact, given.span);
       result = indexValue(*value.index, given.span);
       return true;
@@ -172,8 +172,8 @@ bool Checker::bindConstant(const ast::Param &param, const Given &given) {
       return false;
     }
     if (given.isTuple && int64_t(given.tuple.size()) != *length)
-      return wrong(Code::TupleLength, what + " takes " + llvm::Twine(*length) + " values or one, got " +
-                                          llvm::Twine(given.tuple.size()));
+      return wrong(Code::TupleLength, what + " takes " + llvm::Twine(*length) +
+                                          " values or one, got " + llvm::Twine(given.tuple.size()));
     for (int64_t i = 0; i != *length; ++i) {
       Value one;
       if (!convert(given.isTuple ? given.tuple[i] : given.value, one))
@@ -268,11 +268,12 @@ std::optional<std::vector<IndexExpr>> Checker::evalDims(const ast::Param &param)
     for (const ast::Ident *name : names) {
       if (lookup(name->name) || isReserved(name->name) || !told.insert(name->name).second)
         continue;
-      Report record = report(Code::UnboundDim, name->span,
-                             "dim '" + name->name + "' of '" + param.name.name +
-                                 "' is bound by no tensor");
-      record.note("a dim binds the one size that it shows bare or is linear in, as 2*P + 1; sizes made of "
-                  "others follow the outputs: 'where P = N - 2'");
+      Report record =
+          report(Code::UnboundDim, name->span,
+                 "dim '" + name->name + "' of '" + param.name.name + "' is bound by no tensor");
+      record.note(
+          "a dim binds the one size that it shows bare or is linear in, as 2*P + 1; sizes made of "
+          "others follow the outputs: 'where P = N - 2'");
       llvm::StringRef near = nearestName(name->name, visibleNames());
       if (!near.empty())
         record.fix("write '" + near.str() + "'", {{name->span, near.str()}});
@@ -318,7 +319,8 @@ bool Checker::defineWhereSizes() {
                      (value.weak ? "a number that is no integer"
                                  : "a value of type " + toString(value.expr->type).str()));
       if (value.weak)
-        record.note("sizes divide with '//' (rounding down) or '/' (exactly); int(v) truncates, ceil(v) and "
+        record.note("sizes divide with '//' (rounding down) or '/' (exactly); int(v) truncates, "
+                    "ceil(v) and "
                     "round(v) round");
       else
         record.note("sizes are made of dims and constants; an integer known when compiling is "
@@ -379,7 +381,8 @@ bool Checker::declareOutputs(Frame &of, llvm::SmallVectorImpl<TensorInfo *> &out
   }
   if (of.kernel->outputs.empty() &&
       llvm::none_of(of.kernel->params, [](const ast::Param &param) { return param.isInout; })) {
-    report(Code::NeverDefined, of.kernel->headSpan.isValid() ? of.kernel->headSpan : of.kernel->span,
+    report(Code::NeverDefined,
+           of.kernel->headSpan.isValid() ? of.kernel->headSpan : of.kernel->span,
            "kernel '" + of.kernel->name.name + "' has neither outputs nor inout parameters");
     fine = false;
   }
@@ -387,7 +390,8 @@ bool Checker::declareOutputs(Frame &of, llvm::SmallVectorImpl<TensorInfo *> &out
 }
 
 /// The tensors that statements write.
-static void collectWritten(llvm::ArrayRef<Stmt *> body, llvm::SmallPtrSetImpl<const Tensor *> &written) {
+static void collectWritten(llvm::ArrayRef<Stmt *> body,
+                           llvm::SmallPtrSetImpl<const Tensor *> &written) {
   for (const Stmt *stmt : body) {
     if (stmt->kind == Stmt::Equation)
       written.insert(stmt->tensor);

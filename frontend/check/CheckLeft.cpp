@@ -83,7 +83,8 @@ bool Checker::expandLeft(LeftSide &left) {
       bool isOuter = entity && entity->kind != Entity::Tensor;
       if (entity && entity->kind == Entity::Poison)
         return false;
-      if (!entity || subscript.range || (entity->kind == Entity::Tensor && !entity->tensor->isElement)) {
+      if (!entity || subscript.range ||
+          (entity->kind == Entity::Tensor && !entity->tensor->isElement)) {
         if (!checkIndexName(name))
           return false;
         sub.isIndex = true;
@@ -98,7 +99,8 @@ bool Checker::expandLeft(LeftSide &left) {
     left.subs.push_back(std::move(sub));
   }
   if (left.info && left.info->tensor->dims.size() != left.subs.size() &&
-      !(left.info->tensor->kind == Tensor::Temp && left.info->pieces.empty() && !left.info->isComplete)) {
+      !(left.info->tensor->kind == Tensor::Temp && left.info->pieces.empty() &&
+        !left.info->isComplete)) {
     rankMismatch(*left.info, left.subs.size(), left.target->span);
     return false;
   }
@@ -297,14 +299,14 @@ bool Checker::bindLeftIndices(LeftSide &left) {
     llvm::erase_if(pending, [&](const ast::Ident *name) {
       for (size_t i = 0; left.info && i != left.subs.size(); ++i)
         if (left.subs[i].isIndex && left.subs[i].name.name == name->name)
-          return bindLeftIndex(left, *name,
-                               std::pair(IndexExpr(0), left.info->tensor->dims[i]));
+          return bindLeftIndex(left, *name, std::pair(IndexExpr(0), left.info->tensor->dims[i]));
       return false;
     });
     if (pending.size() == before)
       break;
   }
-  bool onPoison = llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(*body); });
+  bool onPoison =
+      llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(*body); });
   for (const ast::Ident *name : pending) {
     if (onPoison) {
       // What is wrong there may be why; but say what the right side itself has to say.
@@ -320,13 +322,13 @@ bool Checker::bindLeftIndices(LeftSide &left) {
           group = &sub;
     if (group)
       report(Code::GroupRange, group->ast->span,
-             "the range of '" + name->name + "' does not follow: at most one range of a group is "
-             "inferred")
+             "the range of '" + name->name +
+                 "' does not follow: at most one range of a group is "
+                 "inferred")
           .note("write the others, as in (g in G, e)");
     else {
-      bool isIndex = llvm::any_of(left.subs, [&](const LeftSide::Sub &sub) {
-        return sub.isIndex && &sub.name == name;
-      });
+      bool isIndex = llvm::any_of(
+          left.subs, [&](const LeftSide::Sub &sub) { return sub.isIndex && &sub.name == name; });
       rangeUnknown(*name, text(left.target->span).str() + " = ... for " + name->name + " in SIZE",
                    bodies, isIndex);
     }
@@ -438,8 +440,10 @@ bool Checker::sizeTemporary(LeftSide &left) {
     if (!need || !need->isSize()) {
       report(Code::RangeUnknown, value.span,
              "the size of '" + info.tensor->name + "' does not follow from this subscript")
-          .note("a temporary is as large as the union of what is written; define all of it before, as in " +
-                info.tensor->name + "[i in SIZE] = 0, or write to an output, whose dims are declared");
+          .note("a temporary is as large as the union of what is written; define all of it before, "
+                "as in " +
+                info.tensor->name +
+                "[i in SIZE] = 0, or write to an output, whose dims are declared");
       return false;
     }
     needs.push_back(named(*need));

@@ -16,8 +16,8 @@
 using namespace tegula;
 using namespace tegula::checked;
 
-/// What a read needs of the sizes, as text; and, where enlarging one dim of a parameter gives it, that
-/// dim and what it must be at least.
+/// What a read needs of the sizes, as text; and, where enlarging one dim of a parameter gives it,
+/// that dim and what it must be at least.
 Checker::Suggestion Checker::suggest(const Outcome &outcome, const Obligation &what) {
   Suggestion result;
   if (outcome.suffices.empty() || outcome.suffices.size() > 3)
@@ -62,7 +62,8 @@ bool Checker::failsWhereTried(const Outcome &outcome, llvm::ArrayRef<Image> imag
     const IndexExpr::Atom &atom = *factor.first;
     return atom.kind != IndexExpr::AtomKind::Variable || !atom.var.isSymbol() ||
            llvm::is_contained(facts.signedSymbols, atom.var.name()) ||
-           llvm::any_of(facts.definitions, [&](const auto &one) { return one.first == atom.var.name(); });
+           llvm::any_of(facts.definitions,
+                        [&](const auto &one) { return one.first == atom.var.name(); });
   };
   // A condition that some size satisfies, however large, is for the launch to decide.
   auto mayHold = [&](const Condition &condition) {
@@ -121,8 +122,9 @@ bool Checker::guardNonEmpty(const IndexExpr &index, const IndexExpr &size, Domai
   Domain points = domainOf(vars, true, true);
   if (!prover->provesInBounds(IndexExpr(0), size, points))
     addGuard(Guard::InBounds, IndexExpr(0), size,
-             what.what + " leaves " + (what.tensor ? "'" + what.tensor->tensor->name + "'" : "its tensor") +
-                 " in dim " + std::to_string(what.dim + 1) + ", which is empty",
+             what.what + " leaves " +
+                 (what.tensor ? "'" + what.tensor->tensor->name + "'" : "its tensor") + " in dim " +
+                 std::to_string(what.dim + 1) + ", which is empty",
              what.span, &points);
   return true;
 }
@@ -170,10 +172,10 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
     return Bound::Wrong;
   }
   Suggestion suggestion = suggest(outcome, what);
-  Guard &guard = addGuard(Guard::InBounds, index, size,
-                          what.what + " leaves " + tensor + " in dim " +
-                              std::to_string(what.dim + 1),
-                          what.span, &domain);
+  Guard &guard =
+      addGuard(Guard::InBounds, index, size,
+               what.what + " leaves " + tensor + " in dim " + std::to_string(what.dim + 1),
+               what.span, &domain);
   if (!suggestion.symbol.empty())
     wantedDims.push_back({suggestion.symbol, suggestion.needed,
                           static_cast<size_t>(&guard - program->guards.data()), std::nullopt});
@@ -202,7 +204,8 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
 bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
                            const llvm::Twine &what, Code refuted,
                            llvm::function_ref<void(Report &)> addNotes) {
-  if (isSilent() || a == b || isAssumed(Condition::equal(a, b)) || isAssumed(Condition::equal(b, a)))
+  if (isSilent() || a == b || isAssumed(Condition::equal(a, b)) ||
+      isAssumed(Condition::equal(b, a)))
     return true;
   Outcome outcome = prover->equal(a, b);
   if (outcome.proved())
@@ -215,7 +218,8 @@ bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
       addNotes(record);
   };
   if (outcome.verdict == Verdict::Refuted) {
-    Report record = report(refuted, span, what + ": " + show(a) + " and " + show(b) + " never agree");
+    Report record =
+        report(refuted, span, what + ": " + show(a) + " and " + show(b) + " never agree");
     explain(record);
     return false;
   }
@@ -233,8 +237,9 @@ bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
            (what + ": " + show(a) + " and " + show(b) + " differ").str(), span)
       .advice = advice;
   assume(Condition::equal(a, b));
-  if (std::optional<Report> record = warnGuard(
-          Code::GuardAgree, span, what + ": " + show(a) + " and " + show(b) + " may differ", true)) {
+  if (std::optional<Report> record =
+          warnGuard(Code::GuardAgree, span,
+                    what + ": " + show(a) + " and " + show(b) + " may differ", true)) {
     suggestOneDim(*record, a, b);
     explain(*record);
     record->note("every launch checks that they agree" +
@@ -253,7 +258,8 @@ bool Checker::requireNonNegative(const IndexExpr &size, Span span, const llvm::T
     report(Code::NegativeSize, span, what + " is " + show(size) + ", which is never 0 or more");
     return false;
   }
-  addGuard(Guard::NonNegative, size, IndexExpr(0), (what + " is negative: " + show(size)).str(), span);
+  addGuard(Guard::NonNegative, size, IndexExpr(0), (what + " is negative: " + show(size)).str(),
+           span);
   assume(Condition::nonNegative(size));
   if (std::optional<Report> record =
           warnGuard(Code::GuardNonNegative, span,
@@ -310,9 +316,8 @@ bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denomi
   }
   addGuard(Guard::Divides, n, d, show(n) + " is not a multiple of " + show(d), span);
   assume(Condition::divides(n, d));
-  if (std::optional<Report> record =
-          warnGuard(Code::GuardDivisible, span,
-                    show(n) + " must be a multiple of " + show(d), false))
+  if (std::optional<Report> record = warnGuard(
+          Code::GuardDivisible, span, show(n) + " must be a multiple of " + show(d), false))
     record->note("every launch checks it; '//' rounds down instead");
   return true;
 }
@@ -372,7 +377,8 @@ bool Checker::requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span spa
     return false;
   }
   // A launch does not know what conditions on data say: it is refused where sizes leave nothing.
-  llvm::erase_if(domain.conditions, [&](const Condition &one) { return usesData(one.lhs) || usesData(one.rhs); });
+  llvm::erase_if(domain.conditions,
+                 [&](const Condition &one) { return usesData(one.lhs) || usesData(one.rhs); });
   if (slack.isSize() && domain.conditions.empty()) {
     addGuard(Guard::NonNegative, slack, IndexExpr(0), what.str(), span);
     assume(Condition::nonNegative(slack));
@@ -396,8 +402,10 @@ void Checker::requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span) {
     requireNonZero(d, span);
     Domain domain = domainOf({n, d}, false, true);
     // A launch does not know conditions on data, so it asks for more than them.
-    llvm::erase_if(domain.conditions, [&](const Condition &one) { return usesData(one.lhs) || usesData(one.rhs); });
-    llvm::erase_if(domain.vars, [&](const RangedVar &one) { return usesData(IndexExpr::dim(one.position)); });
+    llvm::erase_if(domain.conditions,
+                   [&](const Condition &one) { return usesData(one.lhs) || usesData(one.rhs); });
+    llvm::erase_if(domain.vars,
+                   [&](const RangedVar &one) { return usesData(IndexExpr::dim(one.position)); });
     Outcome outcome = prover->holds(Condition::divides(n, d), domain);
     if (outcome.proved())
       continue;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // In a parallel block a name without subscripts is a value that varies along the indices it was
-// computed from. What a state varies along, and its type where it begins with a literal, follow from
-// its updates: the block is checked, quietly, until nothing changes, then once more for good.
+// computed from. What a state varies along, and its type where it begins with a literal, follow
+// from its updates: the block is checked, quietly, until nothing changes, then once more for good.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,8 @@ bool Checker::checkParallel(const ast::Stmt &stmt) {
     auto range = evalRange(binder.range, binder.index.name, Code::LoopBounds);
     if (range && (usesData(range->first) || usesData(range->second))) {
       report(Code::LoopBounds, binder.range.span,
-             "the range of '" + binder.index.name + "' must be known before the launch, got one from data")
+             "the range of '" + binder.index.name +
+                 "' must be known before the launch, got one from data")
           .note("a loop inside of the block may have bounds from data");
       range.reset();
     }
@@ -45,7 +46,8 @@ bool Checker::checkParallel(const ast::Stmt &stmt) {
       poison(inner, binder.index, /*isIndex=*/true);
       continue;
     }
-    const Var *var = newVar(Var::Axis, binder.index.name, range->first, range->second, binder.index.span);
+    const Var *var =
+        newVar(Var::Axis, binder.index.name, range->first, range->second, binder.index.span);
     block->vars.push_back(var);
     defineIndex(inner, binder.index, var);
   }
@@ -97,17 +99,20 @@ bool Checker::checkParallel(const ast::Stmt &stmt) {
 bool Checker::areSameInputs(const Expr *a, const Expr *b) {
   if (a == b)
     return true;
-  bool isAlike = a->kind == b->kind && a->type == b->type && a->operands.size() == b->operands.size();
+  bool isAlike =
+      a->kind == b->kind && a->type == b->type && a->operands.size() == b->operands.size();
   switch (isAlike ? a->kind : Expr::Random) {
   case Expr::Constant:
-    return a->intValue == b->intValue && llvm::bit_cast<uint64_t>(a->floatValue) == llvm::bit_cast<uint64_t>(b->floatValue);
+    return a->intValue == b->intValue &&
+           llvm::bit_cast<uint64_t>(a->floatValue) == llvm::bit_cast<uint64_t>(b->floatValue);
   case Expr::Index:
     return inBlock(a->index) == inBlock(b->index);
   case Expr::Read:
-    return a->tensor == b->tensor && a->tensor->kind == Tensor::In && !a->guard && !b->guard && !a->fill && !b->fill &&
-           a->exact.empty() && b->exact.empty() &&
-           llvm::all_of(llvm::zip_equal(a->subscripts, b->subscripts),
-                        [&](auto pair) { return inBlock(std::get<0>(pair)) == inBlock(std::get<1>(pair)); });
+    return a->tensor == b->tensor && a->tensor->kind == Tensor::In && !a->guard && !b->guard &&
+           !a->fill && !b->fill && a->exact.empty() && b->exact.empty() &&
+           llvm::all_of(llvm::zip_equal(a->subscripts, b->subscripts), [&](auto pair) {
+             return inBlock(std::get<0>(pair)) == inBlock(std::get<1>(pair));
+           });
   case Expr::Widen:
     break;
   case Expr::Binary:
@@ -121,8 +126,9 @@ bool Checker::areSameInputs(const Expr *a, const Expr *b) {
   default:
     return false;
   }
-  return llvm::all_of(llvm::zip(a->operands, b->operands),
-                      [&](auto pair) { return areSameInputs(std::get<0>(pair), std::get<1>(pair)); });
+  return llvm::all_of(llvm::zip(a->operands, b->operands), [&](auto pair) {
+    return areSameInputs(std::get<0>(pair), std::get<1>(pair));
+  });
 }
 
 /// The subscript, with one variable for all data of the block that are the same.
@@ -139,7 +145,8 @@ IndexExpr Checker::inBlock(const IndexExpr &index) {
   });
 }
 
-BlockAccess &Checker::noteBlockAccess(TensorInfo &info, bool isWrite, Span span, llvm::ArrayRef<Subscript> subscripts) {
+BlockAccess &Checker::noteBlockAccess(TensorInfo &info, bool isWrite, Span span,
+                                      llvm::ArrayRef<Subscript> subscripts) {
   if (info.blockReads.empty() && info.blockWrites.empty())
     blockTensors.push_back(&info);
   BlockAccess access;
@@ -158,14 +165,16 @@ BlockAccess &Checker::noteBlockAccess(TensorInfo &info, bool isWrite, Span span,
 }
 
 bool Checker::mayMeetOtherPoint(const BlockAccess &a, const BlockAccess &b) {
-  // Loops around the block are at the same iteration in all of its points, those inside of it are not.
+  // Loops around the block are at the same iteration in all of its points, those inside of it are
+  // not.
   auto isShared = [&](unsigned id) { return llvm::is_contained(loops, id); };
   auto variesInside = [&](const IndexExpr &index) { return followsInnerLoop(index); };
   bool isSame = a.image.subscripts == b.image.subscripts;
   auto isSubset = [](llvm::ArrayRef<unsigned> part, llvm::ArrayRef<unsigned> whole) {
     return llvm::all_of(part, [&](unsigned id) { return llvm::is_contained(whole, id); });
   };
-  bool isApart = (b.isApart && isSubset(a.along, b.along)) || (a.isApart && isSubset(b.along, a.along));
+  bool isApart =
+      (b.isApart && isSubset(a.along, b.along)) || (a.isApart && isSubset(b.along, a.along));
   if (isSame && isApart && llvm::none_of(a.image.subscripts, variesInside))
     return false;
   // Subscripts that both have in common say which point it is where no two points agree in them.
@@ -181,7 +190,8 @@ bool Checker::mayMeetOtherPoint(const BlockAccess &a, const BlockAccess &b) {
         exprs.push_back(own);
       }
     common.domain = domainOf(exprs, /*withLoops=*/false, /*withPath=*/false);
-    llvm::erase_if(common.domain.vars, [&](const RangedVar &var) { return isShared(var.position); });
+    llvm::erase_if(common.domain.vars,
+                   [&](const RangedVar &var) { return isShared(var.position); });
     return prover->injective(common).proved();
   };
   if (tellApart(true) || (llvm::any_of(a.image.subscripts, variesInside) && tellApart(false)))
@@ -189,7 +199,8 @@ bool Checker::mayMeetOtherPoint(const BlockAccess &a, const BlockAccess &b) {
   return !prover->disjoint(a.image, b.image, loops).proved();
 }
 
-/// Reads before the writes, and in the same statement; those behind them are reported where they stand.
+/// Reads before the writes, and in the same statement; those behind them are reported where they
+/// stand.
 void Checker::checkBlockReads(TensorInfo &info) {
   if (isSilent() || info.isSuspect)
     return;
@@ -198,22 +209,25 @@ void Checker::checkBlockReads(TensorInfo &info) {
       if (!mayMeetOtherPoint(read, write))
         continue;
       report(Code::ReadBeforeDefined, read.span,
-             "'" + info.tensor->name + "' is written by this parallel block, whose points run in any order")
+             "'" + info.tensor->name +
+                 "' is written by this parallel block, whose points run in any order")
           .note("another point may write the element first, here", write.span)
-          .note("an equation outside of a block reads the values from before; or copy them before the block");
+          .note("an equation outside of a block reads the values from before; or copy them before "
+                "the block");
       break;
     }
 }
 
-/// Whether the order of the two writes makes no difference where they meet: both add up, or both are the
-/// same number.
+/// Whether the order of the two writes makes no difference where they meet: both add up, or both
+/// are the same number.
 static bool commute(const Stmt &a, const Stmt &b) {
   if (a.accumulate || b.accumulate)
     return a.accumulate && b.accumulate && a.combine == b.combine;
   const Expr *first = a.value, *second = b.value;
   return &a != &b && first->kind == Expr::Constant && second->kind == Expr::Constant &&
          first->type == second->type && first->intValue == second->intValue &&
-         llvm::bit_cast<uint64_t>(first->floatValue) == llvm::bit_cast<uint64_t>(second->floatValue);
+         llvm::bit_cast<uint64_t>(first->floatValue) ==
+             llvm::bit_cast<uint64_t>(second->floatValue);
 }
 
 /// Whether a value may change from one iteration to the next of loops inside of the block.
@@ -264,7 +278,8 @@ void Checker::checkBlockWrites(TensorInfo &info) {
     if (!changed)
       continue;
     report(Code::AmbiguousWrite, write.span,
-           "two points may meet here, and which is the last depends on '" + changed->name + "', which this block writes")
+           "two points may meet here, and which is the last depends on '" + changed->name +
+               "', which this block writes")
         .note("as an equation of its own, behind the block, it is allowed: the last point counts");
     return;
   }
@@ -272,7 +287,9 @@ void Checker::checkBlockWrites(TensorInfo &info) {
     for (const BlockAccess &earlier : writes.take_front(later + 1)) {
       const BlockAccess &write = writes[later];
       if (earlier.write == write.write &&
-          (write.write->meeting == Stmt::LastWins || (write.write->meeting == Stmt::Alike && !(write.loopDepth > loops.size() && followsInnerLoop(write.write->value)))))
+          (write.write->meeting == Stmt::LastWins ||
+           (write.write->meeting == Stmt::Alike &&
+            !(write.loopDepth > loops.size() && followsInnerLoop(write.write->value)))))
         continue;
       bool doCommute = commute(*earlier.write, *write.write);
       if ((doCommute && write.write->accumulate) || !mayMeetOtherPoint(earlier, write))
@@ -293,7 +310,8 @@ void Checker::checkBlockWrites(TensorInfo &info) {
              "one point of this parallel block may write an element of " + name +
                  " that another one writes in another way")
           .note("here, and its points run in any order", earlier.span)
-          .note("outside of a block equations run in order: let one of the two stand before or behind it");
+          .note("outside of a block equations run in order: let one of the two stand before or "
+                "behind it");
       return;
     }
 }
@@ -309,7 +327,8 @@ bool Checker::checkTilesLoop(const ast::Stmt &stmt) {
         .note("sum(... for k) reduces over a whole index inside of a tile loop");
     return false;
   }
-  auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
+  auto range =
+      stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
   if (!checkIndexName(stmt.index))
     return false;
   Scope inner(Scope::Tiles, scope);
@@ -378,8 +397,8 @@ bool Checker::checkState(const ast::Stmt &stmt) {
   if (storage && *storage != type)
     state.storage = storage;
   state.span = stmt.span;
-  const Expr *init = storable(value, storage.value_or(type), "'" + target.name.name + "'",
-                              stmt.value->span);
+  const Expr *init =
+      storable(value, storage.value_or(type), "'" + target.name.name + "'", stmt.value->span);
   if (!init)
     return fail();
   if (init->type != type) {
@@ -445,8 +464,7 @@ bool Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, Stat
     stateFactsChanged = true;
   }
   DType kept = state.storage.value_or(state.type);
-  const Expr *stored = storable(value, kept, "the state '" + state.name + "'",
-                                stmt.value->span);
+  const Expr *stored = storable(value, kept, "the state '" + state.name + "'", stmt.value->span);
   if (!stored)
     return false;
   if (stored->type != state.type) {
@@ -460,4 +478,3 @@ bool Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, Stat
   update->value = stored;
   return true;
 }
-

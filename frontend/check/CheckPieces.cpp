@@ -16,8 +16,8 @@
 using namespace tegula;
 using namespace tegula::checked;
 
-/// Whether a value has to do with the elements of a tile: it varies along its index, reduces over it, or is made of a
-/// state that does.
+/// Whether a value has to do with the elements of a tile: it varies along its index, reduces over
+/// it, or is made of a state that does.
 static bool followsTile(const Expr *value, const Var *tile) {
   llvm::SmallPtrSet<const Expr *, 16> seen;
   llvm::SmallVector<const Expr *> work{value};
@@ -25,7 +25,8 @@ static bool followsTile(const Expr *value, const Var *tile) {
     const Expr *at = work.pop_back_val();
     if (!at || !seen.insert(at).second)
       continue;
-    if (at->kind == Expr::State || llvm::is_contained(at->axes, tile->id) || llvm::is_contained(at->vars, tile))
+    if (at->kind == Expr::State || llvm::is_contained(at->axes, tile->id) ||
+        llvm::is_contained(at->vars, tile))
       return true;
     if (at->kind == Expr::Let)
       work.push_back(at->let->value);
@@ -44,11 +45,14 @@ bool Checker::checkInjective(LeftSide &left, Stmt &out) {
     std::vector<unsigned> places;
     for (const Subscript &value : left.values)
       addAxes(places, value.index);
-    if (llvm::is_contained(places, tile->id) || followsTile(out.value, tile) || followsTile(out.guard, tile))
+    if (llvm::is_contained(places, tile->id) || followsTile(out.value, tile) ||
+        followsTile(out.guard, tile))
       return true;
     report(Code::TileDependent, left.target->span,
-           "this adds once for each tile of '" + tile->name + "', and the result depends on the tile size")
-        .note("what it adds varies along '" + tile->name + "', or is reduced over it: sum(... for " + tile->name + ")");
+           "this adds once for each tile of '" + tile->name +
+               "', and the result depends on the tile size")
+        .note("what it adds varies along '" + tile->name +
+              "', or is reduced over it: sum(... for " + tile->name + ")");
     return false;
   }
   // The indices along which this statement runs: its own, and those of the block that it uses.
@@ -68,7 +72,8 @@ bool Checker::checkInjective(LeftSide &left, Stmt &out) {
       bare.insert(value.bare->id);
     else if (left.subs[i].ast->kind == ast::Subscript::Group) // members behind the first are digits
       for (size_t k = left.subs[i].extent ? 0 : 1; k < left.subs[i].ast->members.size(); ++k)
-        if (const ast::ExprPtr &member = left.subs[i].ast->members[k].expr; member->kind == ast::Expr::Name)
+        if (const ast::ExprPtr &member = left.subs[i].ast->members[k].expr;
+            member->kind == ast::Expr::Name)
           if (Entity *entity = lookup(member->name.name); entity && entity->kind == Entity::Index)
             bare.insert(entity->var->id);
   }
@@ -82,8 +87,9 @@ bool Checker::checkInjective(LeftSide &left, Stmt &out) {
     if (llvm::is_contained(used, id) || bare.count(id))
       continue;
     const Var &var = program->vars[id];
-    Report record = report(Code::FreeIndex, left.valueSpan,
-                           "the right side varies along '" + var.name + "', which is not on the left");
+    Report record =
+        report(Code::FreeIndex, left.valueSpan,
+               "the right side varies along '" + var.name + "', which is not on the left");
     record.note("put it on the left, or reduce over it: sum(... for " + var.name + ")");
     return false;
   }
@@ -115,10 +121,10 @@ bool Checker::checkInjective(LeftSide &left, Stmt &out) {
     }
     return true;
   }
-  Report record = report(Code::AmbiguousWrite, left.target->span,
-                         "two points of " + what + (outcome.counterexample
-                                                        ? " meet"
-                                                        : " may meet: that they differ is not shown"));
+  Report record =
+      report(Code::AmbiguousWrite, left.target->span,
+             "two points of " + what +
+                 (outcome.counterexample ? " meet" : " may meet: that they differ is not shown"));
   if (outcome.counterexample)
     record.note("for instance with " + showSizes(*outcome.counterexample));
   record.note("'+=' adds up what meets");
@@ -127,7 +133,8 @@ bool Checker::checkInjective(LeftSide &left, Stmt &out) {
 }
 
 bool Checker::isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscripts) {
-  if (piece.isPartial || !piece.image.domain.conditions.empty() || subscripts.size() != piece.image.subscripts.size())
+  if (piece.isPartial || !piece.image.domain.conditions.empty() ||
+      subscripts.size() != piece.image.subscripts.size())
     return false; // without subscripts a tensor is read whole
   std::set<unsigned> seen;
   for (auto [defined, read] : llvm::zip(piece.image.subscripts, subscripts)) {
@@ -142,8 +149,8 @@ bool Checker::isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscrip
           return false;
       continue;
     }
-    if (defined != read && !prover->proves(Condition::equal(defined, read),
-                                           domainOf({defined, read}, false, true)))
+    if (defined != read &&
+        !prover->proves(Condition::equal(defined, read), domainOf({defined, read}, false, true)))
       return false;
   }
   return true;
@@ -154,7 +161,8 @@ bool Checker::addPiece(LeftSide &left, Stmt &out) {
   Tensor::Kind kind = info.tensor->kind;
   if (inParallel) {
     BlockAccess &write = noteBlockAccess(info, /*isWrite=*/true, left.target->span, left.values);
-    bool onData = llvm::any_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
+    bool onData =
+        llvm::any_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
     write.write = &out;
     write.isApart = !out.accumulate && (!onData || !out.distinct.empty());
     std::vector<unsigned> varying = out.value->axes;
@@ -179,8 +187,9 @@ bool Checker::addPiece(LeftSide &left, Stmt &out) {
     info.isComplete = true;
     return true;
   }
-  bool onData = (out.guard && readsData(out.guard)) ||
-                llvm::any_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
+  bool onData =
+      (out.guard && readsData(out.guard)) ||
+      llvm::any_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
   if (out.accumulate || onData)
     return requireDefinition(left, out);
   Piece piece;
@@ -220,7 +229,8 @@ bool Checker::addPiece(LeftSide &left, Stmt &out) {
                              "'" + info.tensor->name + "' is already defined");
       if (!info.pieces.empty())
         record.note("here", info.pieces.front().span);
-      record.note("a tensor is defined once: take a new name, or a 'state' for what changes in a loop");
+      record.note(
+          "a tensor is defined once: take a new name, or a 'state' for what changes in a loop");
       return false;
     }
     for (const Piece &old : info.pieces) {
@@ -238,8 +248,8 @@ bool Checker::addPiece(LeftSide &left, Stmt &out) {
                    condition.lhs, condition.rhs, message, piece.span);
           assume(condition);
         }
-        if (std::optional<Report> record = warnGuard(Code::GuardBounds, piece.span,
-                                                     message + " for some sizes", true))
+        if (std::optional<Report> record =
+                warnGuard(Code::GuardBounds, piece.span, message + " for some sizes", true))
           record->note("every launch checks it");
         continue;
       }
@@ -247,8 +257,9 @@ bool Checker::addPiece(LeftSide &left, Stmt &out) {
       if (outcome.counterexample)
         record.note("for instance with " + showSizes(*outcome.counterexample));
       record.note("the other definition", old.span)
-          .note("a tensor is defined once, in pieces that do not meet: take a new name, or a 'state' "
-                "for what changes in a loop");
+          .note(
+              "a tensor is defined once, in pieces that do not meet: take a new name, or a 'state' "
+              "for what changes in a loop");
       return false;
     }
   }
@@ -309,10 +320,10 @@ void Checker::requireCovered(TensorInfo &info, Span readSpan, bool atEnd) {
     info.isComplete = true;
     return;
   }
-  Report record =
-      report(atEnd ? Code::NotCovered : Code::ReadBeforeDefined, atEnd ? info.pieces.front().span : readSpan,
-             atEnd ? "not every element of " + name + " is defined"
-                   : name + " is read before all of it is defined");
+  Report record = report(atEnd ? Code::NotCovered : Code::ReadBeforeDefined,
+                         atEnd ? info.pieces.front().span : readSpan,
+                         atEnd ? "not every element of " + name + " is defined"
+                               : name + " is read before all of it is defined");
   if (outcome.counterexample) {
     std::string element = info.tensor->name + "[";
     for (size_t i = 0; i != outcome.counterexample->point.size(); ++i)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The range of an index is what `in` says, where it is bound or where it subscripts a read; else it is
-// that of the dims that it subscripts bare [4.2, 6.1].
+// The range of an index is what `in` says, where it is bound or where it subscripts a read; else it
+// is that of the dims that it subscripts bare [4.2, 6.1].
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ using namespace tegula;
 using namespace tegula::checked;
 
 static bool isName(const ast::Subscript &subscript, llvm::StringRef name) {
-  return subscript.kind == ast::Subscript::Single &&
-         subscript.expr->kind == ast::Expr::Name && subscript.expr->name.name == name;
+  return subscript.kind == ast::Subscript::Single && subscript.expr->kind == ast::Expr::Name &&
+         subscript.expr->name.name == name;
 }
 
 //===----------------------------------------------------------------------===//
@@ -214,8 +214,7 @@ void Checker::collectExtents(const ast::Expr &e, llvm::StringRef index, bool isO
             continue;
           }
           if (position < dims.size())
-            collectExtents(subscript, dims[position], at->name.name, index, isOffset,
-                           extents);
+            collectExtents(subscript, dims[position], at->name.name, index, isOffset, extents);
           ++position;
         }
       }
@@ -295,8 +294,10 @@ bool Checker::readsPoison(const ast::Expr &e) {
     if (entity && (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison)))
       return true;
   }
-  return llvm::any_of(e.operands, [&](const ast::ExprPtr &one) { return one && readsPoison(*one); }) ||
-         llvm::any_of(e.arguments, [&](const ast::Argument &one) { return readsPoison(*one.value); });
+  return llvm::any_of(e.operands,
+                      [&](const ast::ExprPtr &one) { return one && readsPoison(*one); }) ||
+         llvm::any_of(e.arguments,
+                      [&](const ast::Argument &one) { return readsPoison(*one.value); });
 }
 
 static bool isWordCharacter(char c) { return llvm::isAlnum(c) || c == '_'; }
@@ -406,9 +407,11 @@ void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form,
   if (!step)
     return;
   std::string dim = show(extents[0].size);
-  std::string size = step->empty() ? dim : (llvm::all_of(dim, isWordCharacter) ? dim : "(" + dim + ")") + "//" + *step;
-  insert(record, "run over the dim of '" + extents[0].from + "'", {index.span.file, index.span.end, index.span.end},
-         " in " + size);
+  std::string size =
+      step->empty() ? dim
+                    : (llvm::all_of(dim, isWordCharacter) ? dim : "(" + dim + ")") + "//" + *step;
+  insert(record, "run over the dim of '" + extents[0].from + "'",
+         {index.span.file, index.span.end, index.span.end}, " in " + size);
 }
 
 bool Checker::checkIndexName(const ast::Ident &name, llvm::function_ref<void(Report &)> advise) {
@@ -460,9 +463,8 @@ const checked::Var *Checker::newVar(Var::Kind kind, llvm::StringRef name, IndexE
   return &var;
 }
 
-std::optional<std::pair<IndexExpr, IndexExpr>> Checker::evalRange(const ast::Range &range,
-                                                                  llvm::StringRef index,
-                                                                  Code code) {
+std::optional<std::pair<IndexExpr, IndexExpr>>
+Checker::evalRange(const ast::Range &range, llvm::StringRef index, Code code) {
   std::string what = "the range of '" + index.str() + "'";
   std::optional<Subscript> lo, hi;
   if (range.lo)
@@ -481,9 +483,9 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::evalRange(const ast::Ran
   return std::pair(lo->index, hi->index);
 }
 
-bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const ast::Expr *> bodies,
-                        Scope &in, llvm::SmallVectorImpl<const Var *> &vars,
-                        llvm::StringRef form) {
+bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items,
+                        llvm::ArrayRef<const ast::Expr *> bodies, Scope &in,
+                        llvm::SmallVectorImpl<const Var *> &vars, llvm::StringRef form) {
   bool failed = false;
   llvm::SmallVector<const Var *> bound(items.size(), nullptr);
   std::vector<std::vector<const Var *>> ellipsisVars(items.size());
@@ -513,7 +515,8 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
       }
       for (size_t q = 0; q != frame->ellipsis->size(); ++q) {
         ast::Ident name{"..." + std::to_string(q), item.span};
-        const Var *var = newVar(Var::Axis, name.name, IndexExpr(0), (*frame->ellipsis)[q], item.span);
+        const Var *var =
+            newVar(Var::Axis, name.name, IndexExpr(0), (*frame->ellipsis)[q], item.span);
         defineIndex(in, name, var);
         ellipsisVars[i].push_back(var);
       }
@@ -531,8 +534,9 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
         !in.names.contains(item.index.name)) {
       if (item.range) {
         report(Code::IndexShadows, item.index.span,
-               "'" + item.index.name + "' is the index of the tile loop; a reduction over its tile "
-               "takes no range");
+               "'" + item.index.name +
+                   "' is the index of the tile loop; a reduction over its tile "
+                   "takes no range");
         failed = true;
         continue;
       }
@@ -547,10 +551,11 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
     }
     const ast::Range *written = item.range ? &*item.range : writtenRange(item.index.name, bodies);
     // A range may depend on an index before it, `for i, j in 0:i + 1`, which may get its own below.
-    bool waits = written && llvm::any_of(pending, [&](size_t other) {
-      const std::string &name = items[other].index.name;
-      return (written->lo && mentions(*written->lo, name)) || mentions(*written->hi, name);
-    });
+    bool waits =
+        written && llvm::any_of(pending, [&](size_t other) {
+          const std::string &name = items[other].index.name;
+          return (written->lo && mentions(*written->lo, name)) || mentions(*written->hi, name);
+        });
     if (waits) {
       waiting.push_back({i, written});
     } else if (written) {
@@ -582,7 +587,8 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
     else
       failed = true; // that of the other is reported below
   }
-  bool onPoison = llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(*body); });
+  bool onPoison =
+      llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(*body); });
   for (size_t i : pending) {
     failed = true;
     if (onPoison) {
@@ -614,8 +620,9 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
         visit(visit, *body);
     if (inGroup)
       report(Code::GroupRange, groupSpan,
-             "the range of '" + items[i].index.name + "' does not follow: at most one range of a "
-             "group is inferred")
+             "the range of '" + items[i].index.name +
+                 "' does not follow: at most one range of a "
+                 "group is inferred")
           .note("write the others: for " + items[i].index.name + " in SIZE");
     else
       rangeUnknown(items[i].index, form.str() + items[i].index.name + " in SIZE)", bodies,

@@ -21,8 +21,8 @@ std::string Checker::showDims(const TensorInfo &info) {
 void Checker::rankMismatch(const TensorInfo &info, size_t given, Span span) {
   size_t rank = info.tensor->dims.size();
   report(Code::RankMismatch, span,
-         "'" + info.tensor->name + "' has " + llvm::Twine(rank) + (rank == 1 ? " dim, " : " dims, ") +
-             showDims(info) + ", got " + llvm::Twine(given) +
+         "'" + info.tensor->name + "' has " + llvm::Twine(rank) +
+             (rank == 1 ? " dim, " : " dims, ") + showDims(info) + ", got " + llvm::Twine(given) +
              (given == 1 ? " subscript" : " subscripts"))
       .note("'" + info.tensor->name + "' is declared here", info.tensor->span)
       .note(given > rank && !info.pieces.empty()
@@ -167,8 +167,8 @@ Checker::evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts, const TensorI
         }
         report(Code::FreeIndex, subscript.span,
                "index '" + name + "' is not on the left side and nothing reduces over it")
-            .note("put it on the left, or reduce over it: sum(" + text(span).str() + " for " + name +
-                  ")");
+            .note("put it on the left, or reduce over it: sum(" + text(span).str() + " for " +
+                  name + ")");
         failed = true;
         result.push_back({});
         continue;
@@ -196,7 +196,8 @@ Value Checker::evalRead(const ast::Expr &e) {
       return {};
     if (!reportInvention(e.name.name, e.name.span, Invention::Value) &&
         !reportDefinedLater(e.name)) {
-      Report record = report(Code::UnknownName, e.name.span, "unknown tensor '" + e.name.name + "'");
+      Report record =
+          report(Code::UnknownName, e.name.span, "unknown tensor '" + e.name.name + "'");
       std::vector<llvm::StringRef> tensors;
       for (Scope *at = scope; at; at = at->parent)
         for (const auto &entry : at->names)
@@ -219,7 +220,8 @@ Value Checker::evalRead(const ast::Expr &e) {
   if (entity->kind == Entity::Tuple) {
     if (e.subscripts.size() != 1 || e.subscripts[0].kind != ast::Subscript::Single) {
       report(Code::RankMismatch, e.span,
-             "'" + e.name.name + "' is " + describe(*entity) + ", and takes one constant subscript");
+             "'" + e.name.name + "' is " + describe(*entity) +
+                 ", and takes one constant subscript");
       return {};
     }
     Value at = eval(*e.subscripts[0].expr);
@@ -240,8 +242,7 @@ Value Checker::evalRead(const ast::Expr &e) {
                                (isIndex ? "an index" : describe(*entity)) + ", not a tensor");
     record.note("it is defined here", entity->span);
     if (entity->kind == Entity::Scalar || entity->kind == Entity::State)
-      record.fix("write it without subscripts",
-                 {{{e.span.file, e.name.span.end, e.span.end}, ""}});
+      record.fix("write it without subscripts", {{{e.span.file, e.name.span.end, e.span.end}, ""}});
     return {};
   }
   TensorInfo &info = *entity->tensor;
@@ -251,11 +252,11 @@ Value Checker::evalRead(const ast::Expr &e) {
   for (const ast::Argument &argument : e.arguments) {
     if (!argument.keyword || argument.keyword->name != "fill" || fill) {
       if (argument.keyword) {
-        Report record = report(fill ? Code::DuplicateArgument : Code::UnknownKeyword,
-                               argument.keyword->span,
-                               fill ? llvm::Twine("'fill' is given twice")
-                                    : "a subscript takes fill= alone, got '" +
-                                          llvm::Twine(argument.keyword->name) + "'");
+        Report record =
+            report(fill ? Code::DuplicateArgument : Code::UnknownKeyword, argument.keyword->span,
+                   fill ? llvm::Twine("'fill' is given twice")
+                        : "a subscript takes fill= alone, got '" +
+                              llvm::Twine(argument.keyword->name) + "'");
         if (!fill)
           record.fix("write fill", {{argument.keyword->span, "fill"}});
       }
@@ -269,10 +270,12 @@ Value Checker::evalRead(const ast::Expr &e) {
     }
     // An infinity stands for the least or the greatest integer of the type.
     if (std::optional<double> known = value.weak ? constantOf(value.expr) : std::nullopt;
-        known && std::isinf(*known) && !isFloat(info.tensor->type) && info.tensor->type != DType::Bool) {
+        known && std::isinf(*known) && !isFloat(info.tensor->type) &&
+        info.tensor->type != DType::Bool) {
       Expr *extreme = make(Expr::Constant, computeType(info.tensor->type), argument.value->span);
       bool isWide = extreme->type == DType::I64;
-      extreme->intValue = *known > 0 ? (isWide ? INT64_MAX : INT32_MAX) : (isWide ? INT64_MIN : INT32_MIN);
+      extreme->intValue =
+          *known > 0 ? (isWide ? INT64_MAX : INT32_MAX) : (isWide ? INT64_MIN : INT32_MIN);
       value = strong(finish(extreme));
     }
     fill = storable(value, info.tensor->type, "the value outside of '" + info.tensor->name + "'",
@@ -326,7 +329,8 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
     const Expr *within = nullptr;
     for (auto [subscript, dim] : llvm::zip(subscripts, tensor.dims)) {
       const Expr *at = indexNode(subscript.index, span);
-      const Expr *low = binaryNode(Binary::GE, at, indexNode(IndexExpr(0), span), DType::Bool, span);
+      const Expr *low =
+          binaryNode(Binary::GE, at, indexNode(IndexExpr(0), span), DType::Bool, span);
       const Expr *high = binaryNode(Binary::LT, at, indexNode(dim, span), DType::Bool, span);
       const Expr *both = binaryNode(Binary::And, low, high, DType::Bool, span);
       within = within ? binaryNode(Binary::And, within, both, DType::Bool, span) : both;
@@ -387,7 +391,8 @@ void Checker::requireReadable(TensorInfo &info, Span span, llvm::ArrayRef<Subscr
     std::vector<IndexExpr> here;
     for (const Subscript &subscript : subscripts)
       here.push_back(inBlock(subscript.index));
-    if (llvm::none_of(info.blockWrites, [&](const BlockAccess &write) { return write.image.subscripts == here; })) {
+    if (llvm::none_of(info.blockWrites,
+                      [&](const BlockAccess &write) { return write.image.subscripts == here; })) {
       report(Code::ReadBeforeDefined, span,
              name + " is written by this parallel block, whose points run in any order")
           .note("read it after the block, or read the element that the point itself wrote");
@@ -402,7 +407,8 @@ void Checker::requireReadable(TensorInfo &info, Span span, llvm::ArrayRef<Subscr
       Report record = report(Code::ReadBeforeDefined, span, name + " is read before it is defined");
       record.note(name + " is declared here", info.tensor->span);
       if (!loops.empty() && info.tensor->kind == Tensor::Out)
-        record.note("what an iteration takes from those before it is a state: state h[...] = ... before the loop, "
+        record.note("what an iteration takes from those before it is a state: state h[...] = ... "
+                    "before the loop, "
                     "then h[...] = ... in it, and " +
                     info.tensor->name + " from h");
     }

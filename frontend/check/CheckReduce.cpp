@@ -70,7 +70,8 @@ Value Checker::overNothing(checked::Reduction reduction, DType type, Span span) 
   return {};
 }
 
-/// The indices of the dims that a value has, where its reads of tensors with most subscripts agree on them.
+/// The indices of the dims that a value has, where its reads of tensors with most subscripts agree
+/// on them.
 static bool indicesOf(const ast::Expr &e, llvm::SmallVectorImpl<llvm::StringRef> &indices) {
   if (e.kind == ast::Expr::Index) {
     llvm::SmallVector<llvm::StringRef> own;
@@ -81,7 +82,8 @@ static bool indicesOf(const ast::Expr &e, llvm::SmallVectorImpl<llvm::StringRef>
     }
     if (own.size() > indices.size())
       std::swap(own, indices);
-    return llvm::all_of(own, [&](llvm::StringRef one) { return llvm::is_contained(indices, one); }) &&
+    return llvm::all_of(own,
+                        [&](llvm::StringRef one) { return llvm::is_contained(indices, one); }) &&
            (own.size() < indices.size() || llvm::equal(own, indices));
   }
   for (const ast::ExprPtr &operand : e.operands)
@@ -101,7 +103,8 @@ Value Checker::evalReduction(const ast::Expr &e) {
     Entity *entity =
         argument && argument->kind == ast::Expr::Name ? lookup(argument->name.name) : nullptr;
     if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
-      std::string element = elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
+      std::string element =
+          elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
       Report record = report(Code::TensorReduction, e.span,
                              "'" + name + "' reduces elements over indices, not a whole tensor");
       std::string all;
@@ -117,13 +120,15 @@ Value Checker::evalReduction(const ast::Expr &e) {
       return {};
     }
     size_t values = llvm::count_if(e.arguments, [](const ast::Argument &a) { return !a.keyword; });
-    Report record = report(Code::ReductionWithoutFor, e.span,
-                           "'" + name + "' needs what it reduces over: " + name + "(x[i, k] for k)");
+    Report record =
+        report(Code::ReductionWithoutFor, e.span,
+               "'" + name + "' needs what it reduces over: " + name + "(x[i, k] for k)");
     // `mean(x[i, j]**2, dim=-1)`: the dims name the indices.
     llvm::SmallVector<llvm::StringRef> indices;
     bool isKnown = argument && indicesOf(*argument, indices);
     for (const ast::Argument &given : e.arguments) {
-      if (!given.keyword || (given.keyword->name != "dim" && given.keyword->name != "axis") || !isKnown)
+      if (!given.keyword || (given.keyword->name != "dim" && given.keyword->name != "axis") ||
+          !isKnown)
         continue;
       std::string over;
       llvm::SmallVector<const ast::Expr *> dims;
@@ -145,15 +150,18 @@ Value Checker::evalReduction(const ast::Expr &e) {
       std::string rewrite = name.str() + "(" + text(argument->span).str() + " for " + over + ")";
       // PyTorch's var is the unbiased one, and other keywords say more.
       bool isCertain = name != "var" && llvm::all_of(e.arguments, [](const ast::Argument &one) {
-        return !one.keyword || llvm::StringRef(one.keyword->name).starts_with("keepdim") || one.keyword->name == "dim" ||
-               one.keyword->name == "axis";
-      });
+                         return !one.keyword ||
+                                llvm::StringRef(one.keyword->name).starts_with("keepdim") ||
+                                one.keyword->name == "dim" || one.keyword->name == "axis";
+                       });
       record.note("write " + rewrite)
-          .fix("write " + rewrite, {{e.span, rewrite}}, isCertain ? Applicability::Safe : Applicability::Maybe);
+          .fix("write " + rewrite, {{e.span, rewrite}},
+               isCertain ? Applicability::Safe : Applicability::Maybe);
     }
     if ((name == "max" || name == "min") && values == 2)
-      record.note("the " + std::string(name == "max" ? "greater" : "lesser") + " of two values is " +
-                  name.str() + "imum(a, b)")
+      record
+          .note("the " + std::string(name == "max" ? "greater" : "lesser") + " of two values is " +
+                name.str() + "imum(a, b)")
           .fix("write " + name.str() + "imum", {{e.name.span, name.str() + "imum"}},
                Applicability::Safe);
     return {};
@@ -241,7 +249,8 @@ Value Checker::evalReduction(const ast::Expr &e) {
     type = isArg ? DType::I64 : operand->type;
     // The greatest of truth values says whether one is true, the least whether all are.
     if (type == DType::Bool)
-      reduction = reduction == checked::Reduction::Max ? checked::Reduction::Any : checked::Reduction::All;
+      reduction =
+          reduction == checked::Reduction::Max ? checked::Reduction::Any : checked::Reduction::All;
     if (isArg || !isFloat(type))
       for (const Var *var : vars) {
         if (var->kind == Var::Tile)
@@ -262,9 +271,11 @@ Value Checker::evalReduction(const ast::Expr &e) {
   reduce->vars.assign(vars.begin(), vars.end());
   reduce->filter = filter;
   reduce->operands = {operand};
-  // An extreme of integers has no value where data leave nothing. A tile is a part: it adds nothing then.
+  // An extreme of integers has no value where data leave nothing. A tile is a part: it adds nothing
+  // then.
   bool isExtreme = name == "max" || name == "min";
-  bool leavesAll = !filter && llvm::none_of(vars, [&](const Var *var) { return usesData(var->hi - var->lo); });
+  bool leavesAll =
+      !filter && llvm::none_of(vars, [&](const Var *var) { return usesData(var->hi - var->lo); });
   bool hasTile = llvm::any_of(vars, [](const Var *var) { return var->kind == Var::Tile; });
   if (isExtreme && !isFloat(type) && !leavesAll && !hasTile) {
     std::vector<PathCondition> whole = path;

@@ -34,8 +34,9 @@ bool Checker::copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const I
     promoteOutput(*to, strong(value));
     widenWeakTensor(*to, strong(value));
   }
-  copy->value = value ? storable(strong(value), to->tensor->type, "'" + to->tensor->name + "'", span)
-                      : nullptr;
+  copy->value = value
+                    ? storable(strong(value), to->tensor->type, "'" + to->tensor->name + "'", span)
+                    : nullptr;
   return copy->value != nullptr;
 }
 
@@ -61,8 +62,8 @@ bool Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
                    : 1;
     if (given != dims.size()) {
       report(Code::RankMismatch, target.span,
-             "the result has " + llvm::Twine(dims.size()) + " dims, " + showDims(*result) + ", got " +
-                 llvm::Twine(given) + (given == 1 ? " name" : " names"));
+             "the result has " + llvm::Twine(dims.size()) + " dims, " + showDims(*result) +
+                 ", got " + llvm::Twine(given) + (given == 1 ? " name" : " names"));
       poison(*scope, name);
       return false;
     }
@@ -125,12 +126,13 @@ bool Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
   }
   TensorInfo &to = *entity->tensor;
   if (to.tensor->kind == Tensor::In) {
-    Report record =
-        report(Code::AssignToInput, name.span, "'" + name.name + "' is an input and cannot be changed");
+    Report record = report(Code::AssignToInput, name.span,
+                           "'" + name.name + "' is an input and cannot be changed");
     suggestInout(record, to);
     return false;
   }
-  bool isFree = to.tensor->kind == Tensor::State || to.tensor->kind == Tensor::Inout || !loops.empty();
+  bool isFree =
+      to.tensor->kind == Tensor::State || to.tensor->kind == Tensor::Inout || !loops.empty();
   if (!isFree && (to.isComplete || !to.pieces.empty())) {
     Report record = report(Code::Overlap, name.span, "'" + name.name + "' is already defined");
     if (!to.pieces.empty())
@@ -145,8 +147,8 @@ bool Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
   if (to.tensor->dims.size() != result->tensor->dims.size()) {
     report(Code::RankMismatch, span,
            "'" + name.name + "' has " + llvm::Twine(to.tensor->dims.size()) +
-               (to.tensor->dims.size() == 1 ? " dim, " : " dims, ") +
-               showDims(to) + ", the result has " + llvm::Twine(result->tensor->dims.size()) + ", " +
+               (to.tensor->dims.size() == 1 ? " dim, " : " dims, ") + showDims(to) +
+               ", the result has " + llvm::Twine(result->tensor->dims.size()) + ", " +
                showDims(*result))
         .note("'" + name.name + "' is declared here", to.tensor->span);
     to.isSuspect = true;

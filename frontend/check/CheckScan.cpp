@@ -38,8 +38,8 @@ IndexExpr Checker::renamed(const IndexExpr &expr) {
 const checked::Expr *Checker::renamed(const Expr *expr) {
   auto affected = [&](const Expr *e) {
     return e && llvm::any_of(renames, [&](const auto &rename) {
-      return llvm::is_contained(e->axes, rename.first);
-    });
+             return llvm::is_contained(e->axes, rename.first);
+           });
   };
   llvm::DenseMap<const Expr *, const Expr *> done;
   auto visit = [&](auto &&visit, const Expr *e) -> const Expr * {
@@ -73,7 +73,8 @@ const checked::Expr *Checker::renamed(const Expr *expr) {
       numerator = renamed(numerator);
       denominator = renamed(denominator);
     }
-    // A range that depends on the scanned index makes a var, and operands, of their own; other ranges may depend on it.
+    // A range that depends on the scanned index makes a var, and operands, of their own; other
+    // ranges may depend on it.
     Trimmed trimmed(renames);
     size_t outer = renames.size();
     for (const Var *&var : copy->vars) {
@@ -82,7 +83,8 @@ const checked::Expr *Checker::renamed(const Expr *expr) {
         continue;
       if (var->kind == Var::Tile) {
         report(Code::ScanOver, e->span,
-               "the tile '" + var->name + "' depends on the scanned index, whose points run in any order");
+               "the tile '" + var->name +
+                   "' depends on the scanned index, whose points run in any order");
         return done[e] = e;
       }
       const Var *fresh = newVar(var->kind, var->name, lo, hi, var->span);
@@ -118,8 +120,10 @@ bool Checker::requireOneRange(const Var &var, Span span) {
   if (var.lo.isSize() && var.hi.isSize())
     return true;
   report(Code::NotASize, span,
-         "what is sorted has one range for all, known before the launch, and that of '" + var.name + "' varies")
-      .note("let it range over the whole dim, and take values that sort last where it does not count: where(k < n, x[k], -inf)");
+         "what is sorted has one range for all, known before the launch, and that of '" + var.name +
+             "' varies")
+      .note("let it range over the whole dim, and take values that sort last where it does not "
+            "count: where(k < n, x[k], -inf)");
   return false;
 }
 
@@ -139,7 +143,8 @@ Value Checker::evalScan(const ast::Expr &e) {
     Entity *entity = lookup(values[0]->name.name);
     if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
         !entity->tensor->tensor->dims.empty()) {
-      std::string element = elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
+      std::string element =
+          elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
       size_t rank = entity->tensor->tensor->dims.size(), dim = rank - 1;
       for (const ast::Argument &given : e.arguments)
         if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
@@ -196,8 +201,9 @@ Value Checker::evalScan(const ast::Expr &e) {
           eval(*value);
         return {};
       }
-      Report record = report(Code::ScanOver, one->span,
-                             "over= expects an index of the equation, got '" + text(one->span) + "'");
+      Report record =
+          report(Code::ScanOver, one->span,
+                 "over= expects an index of the equation, got '" + text(one->span) + "'");
       if (entity && entity->kind == Entity::Index && entity->var->kind == Var::Tile)
         record.note("a tile of '" + one->name.name +
                     "' is all that is there at a time; scan outside of the tile loop");
@@ -221,9 +227,8 @@ Value Checker::evalScan(const ast::Expr &e) {
     Trimmed trimmedRenames(renames);
     std::vector<PathCondition> kept;
     for (const PathCondition &at : path)
-      if (llvm::none_of(old, [&](const Var *var) {
-            return llvm::is_contained(at.condition->axes, var->id);
-          }))
+      if (llvm::none_of(
+              old, [&](const Var *var) { return llvm::is_contained(at.condition->axes, var->id); }))
         kept.push_back(at);
     Saved savedPath(path, std::move(kept));
     for (auto [var, one] : llvm::zip(old, names)) {
@@ -231,10 +236,12 @@ Value Checker::evalScan(const ast::Expr &e) {
       for (const IndexExpr &bound : {now->lo, now->hi})
         for (const IndexVar &used : bound.variables())
           if (const Var *data = used.isSymbol() ? nullptr : &program->vars[used.position()];
-              data && data->kind == Var::Data &&
-              llvm::any_of(fresh, [&](const Var *before) { return llvm::is_contained(data->data->axes, before->id); })) {
+              data && data->kind == Var::Data && llvm::any_of(fresh, [&](const Var *before) {
+                return llvm::is_contained(data->data->axes, before->id);
+              })) {
             report(Code::ScanOver, over->span,
-                   "the range of '" + var->name + "' is data that varies along another scanned index");
+                   "the range of '" + var->name +
+                       "' is data that varies along another scanned index");
             return {};
           }
       if (isSort && !requireOneRange(*now, over->span))
@@ -264,7 +271,8 @@ Value Checker::evalScan(const ast::Expr &e) {
         return {};
       if (llvm::is_contained(init.expr->axes, old[0]->id)) {
         report(Code::ScanOver, given->span,
-               "init= is the value before the first step and cannot vary along '" + old[0]->name + "'");
+               "init= is the value before the first step and cannot vary along '" + old[0]->name +
+                   "'");
         return {};
       }
     }
@@ -300,15 +308,18 @@ Value Checker::evalScan(const ast::Expr &e) {
       result->operands.push_back(coerce(init, type));
   } else {
     const Expr *operand = settle(operands[0]);
-    bool staysBool = operand->type == DType::Bool && (scan == checked::Scan::Sort || scan == checked::Scan::CumMax ||
-                                                       scan == checked::Scan::CumMin);
+    bool staysBool = operand->type == DType::Bool &&
+                     (scan == checked::Scan::Sort || scan == checked::Scan::CumMax ||
+                      scan == checked::Scan::CumMin);
     if (operand->type == DType::Bool)
       operand = widen(operand, isSort || staysBool ? DType::I32 : DType::I64);
     if (isSoftmax && !isFloat(operand->type))
       operand = widen(operand, DType::F32);
-    if (result->exclusive && (scan == checked::Scan::CumMax || scan == checked::Scan::CumMin) && !isFloat(operand->type)) {
+    if (result->exclusive && (scan == checked::Scan::CumMax || scan == checked::Scan::CumMin) &&
+        !isFloat(operand->type)) {
       report(Code::EmptyReduction, e.span,
-             "an exclusive " + name + " begins with the " + (scan == checked::Scan::CumMax ? "maximum" : "minimum") +
+             "an exclusive " + name + " begins with the " +
+                 (scan == checked::Scan::CumMax ? "maximum" : "minimum") +
                  " of nothing, which integers do not have")
           .note("of floats it is infinite: " + name.str() + "(f32(x[i]), over=i, exclusive=true)");
       return {};
@@ -316,7 +327,8 @@ Value Checker::evalScan(const ast::Expr &e) {
     result->type = scan == checked::Scan::ArgSort ? DType::I64 : operand->type;
     result->operands = {operand};
     if (staysBool)
-      return strong(binaryNode(Binary::NE, finish(result), constant(0, DType::I32, e.span), DType::Bool, e.span));
+      return strong(binaryNode(Binary::NE, finish(result), constant(0, DType::I32, e.span),
+                               DType::Bool, e.span));
   }
   return strong(finish(result));
 }

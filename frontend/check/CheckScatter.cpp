@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `cache[slot[i], d] = k[i, d]` changes elements of a tensor that has values already [4.6]. Where two
-// points could meet, the last one counts; `distinct slot` says that none do.
+// `cache[slot[i], d] = k[i, d]` changes elements of a tensor that has values already [4.6]. Where
+// two points could meet, the last one counts; `distinct slot` says that none do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,8 @@ static const Expr *withoutWidening(const Expr *value) {
   return value;
 }
 
-/// The axes of a read that elements of its tensor stand for one by one: `i` in `slot[t, i]`, where t is
-/// of a loop around. Nothing where a subscript is no index.
+/// The axes of a read that elements of its tensor stand for one by one: `i` in `slot[t, i]`, where
+/// t is of a loop around. Nothing where a subscript is no index.
 std::optional<std::vector<unsigned>> Checker::distinctAxes(const Expr *read) {
   if (read->fill || !read->exact.empty())
     return std::nullopt;
@@ -85,10 +85,12 @@ bool Checker::tellsApart(const LeftSide &left, const Expr *read) {
     if (!var || var->isSymbol() || program->vars[var->position()].kind != Var::Data)
       return std::nullopt;
     const Expr *data = withoutWidening(program->vars[var->position()].data);
-    if (data->kind != Expr::Binary || data->binary != op || keyOf(withoutWidening(data->operands[0])) != key)
+    if (data->kind != Expr::Binary || data->binary != op ||
+        keyOf(withoutWidening(data->operands[0])) != key)
       return std::nullopt;
     std::optional<IndexExpr> by = toIndex(data->operands[1]);
-    return by && by->isSize() ? std::optional(keyOf(withoutWidening(data->operands[1]))) : std::nullopt;
+    return by && by->isSize() ? std::optional(keyOf(withoutWidening(data->operands[1])))
+                              : std::nullopt;
   };
   std::optional<unsigned> quotient, remainder;
   for (const Subscript &value : left.values) {
@@ -182,17 +184,20 @@ void Checker::forEachOnAddress(const Stmt &write, llvm::function_ref<void(const 
   }
 }
 
-/// Whether where a statement of a block writes can be computed before the block. (What the block writes does not decide
-/// it: checkBlockWrites.)
+/// Whether where a statement of a block writes can be computed before the block. (What the block
+/// writes does not decide it: checkBlockWrites.)
 bool Checker::isKnownBeforeBlock(const Stmt &write) {
   bool isKnown = loops.size() + tileVars.size() == blockLoops;
   forEachOnAddress(write, [&](const Expr *at) {
-    isKnown &= at->kind != Expr::State && (at->kind != Expr::Let || (at->let->value->axes.empty() && !readsData(at->let->value)));
+    isKnown &=
+        at->kind != Expr::State &&
+        (at->kind != Expr::Let || (at->let->value->axes.empty() && !readsData(at->let->value)));
   });
   return isKnown;
 }
 
-bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &along, std::set<unsigned> bare) {
+bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &along,
+                           std::set<unsigned> bare) {
   auto areApart = [&](const std::set<unsigned> &apart) {
     return llvm::all_of(along, [&](unsigned id) { return apart.count(id) != 0; });
   };
@@ -204,7 +209,8 @@ bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &
     return true;
   }
   // Points that meet are alike along what the left side shows as it is.
-  if (llvm::all_of(out.value->axes, [&](unsigned id) { return !along.count(id) || bare.count(id); })) {
+  if (llvm::all_of(out.value->axes,
+                   [&](unsigned id) { return !along.count(id) || bare.count(id); })) {
     out.meeting = Stmt::Alike;
     return true;
   }
@@ -213,8 +219,10 @@ bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &
                            "two points of '" + text(left.target->span) +
                                "' could meet in this parallel block: a subscript comes from data");
     record.note(loops.size() + tileVars.size() > blockLoops
-                    ? "outside of the block's loops the last point counts, where what decides it is known before the block"
-                    : "where what decides it is known before the block, and no value of the block, the last point counts");
+                    ? "outside of the block's loops the last point counts, where what decides it "
+                      "is known before the block"
+                    : "where what decides it is known before the block, and no value of the block, "
+                      "the last point counts");
     for (const Expr *read : readsOnLeft(left))
       if (tellsApart(left, read) && distinctAxes(read)) {
         record.note("where no element of '" + read->tensor->name +
@@ -240,7 +248,8 @@ bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &
     auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
     for (size_t from = 0; (from = written.find(var->name, from)) != llvm::StringRef::npos; ++from)
       if ((from == 0 || !isWord(written[from - 1])) &&
-          (from + var->name.size() >= written.size() || !isWord(written[from + var->name.size()]))) {
+          (from + var->name.size() >= written.size() ||
+           !isWord(written[from + var->name.size()]))) {
         at = from;
         break;
       }
@@ -270,9 +279,11 @@ void Checker::checkDistinctNames(Frame &of) {
                                                      entity->tensor->tensor->type != DType::Bool));
       if (!isInteger && entity->kind != Entity::Poison)
         report(Code::WrongKind, name.span,
-               "'distinct' names tensors of integers that subscripts are read from, and '" + name.name + "' is " +
-                   describe(*entity) +
-                   (entity->kind == Entity::Tensor ? " of " + toString(entity->tensor->tensor->type).str() : std::string()));
+               "'distinct' names tensors of integers that subscripts are read from, and '" +
+                   name.name + "' is " + describe(*entity) +
+                   (entity->kind == Entity::Tensor
+                        ? " of " + toString(entity->tensor->tensor->type).str()
+                        : std::string()));
     }
 }
 
@@ -297,12 +308,15 @@ bool Checker::requireDefinition(LeftSide &left, const Stmt &out) {
     start = type == DType::Bool ? (isMax ? "false" : "true") : isMax ? "-inf" : "inf";
     hasStart = type == DType::Bool || isFloat(type);
   }
-  bool isFilter = !out.accumulate && llvm::none_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
+  bool isFilter = !out.accumulate && llvm::none_of(left.values, [&](const Subscript &value) {
+    return usesData(value.index);
+  });
   std::string how = isFilter         ? "where a condition on data holds"
                     : out.accumulate ? ("by '" + ast::spelling(left.combine) + "'").str()
                                      : "where data say";
-  Report record = report(Code::NotCovered, left.target->span,
-                         "'" + name + "' is written " + how + ", and nothing defines its other elements");
+  Report record =
+      report(Code::NotCovered, left.target->span,
+             "'" + name + "' is written " + how + ", and nothing defines its other elements");
   uint32_t file = left.target->span.file;
   if (isFilter && left.stmt && expansions.empty()) {
     record.note("give them a value: where(condition, value, " + start + ")");
@@ -314,11 +328,13 @@ bool Checker::requireDefinition(LeftSide &left, const Stmt &out) {
         uint32_t end = item.range ? (item.range->span.end) : item.index.span.end;
         edits.push_back({{file, end, item.filter->span.end}, ""});
       }
-    edits.push_back({left.valueSpan, "where(" + condition + ", " + text(left.valueSpan).str() + ", " + start + ")"});
+    edits.push_back({left.valueSpan, "where(" + condition + ", " + text(left.valueSpan).str() +
+                                         ", " + start + ")"});
     record.fix("give the others " + start, std::move(edits));
     return false;
   }
-  std::string all = elementText(name, info.tensor->dims.size()) + " = " + (hasStart ? start : "...");
+  std::string all =
+      elementText(name, info.tensor->dims.size()) + " = " + (hasStart ? start : "...");
   record.note("define all of it before: " + all);
   if (hasStart && left.isDeclared() && left.stmt && loops.empty() && !inParallel) {
     uint32_t at = left.stmt->span.begin;

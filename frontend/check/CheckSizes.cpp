@@ -53,7 +53,8 @@ static IndexExpr atomExpr(const IndexExpr::Atom &atom, llvm::ArrayRef<IndexExpr>
   case IndexExpr::AtomKind::Float: {
     llvm::SmallVector<std::pair<IndexExpr::FloatStep, IndexExpr>> steps;
     for (size_t i = 0; i + 1 < operands.size(); i += 2)
-      steps.push_back({static_cast<IndexExpr::FloatStep>(*operands[i].asConstant()), operands[i + 1]});
+      steps.push_back(
+          {static_cast<IndexExpr::FloatStep>(*operands[i].asConstant()), operands[i + 1]});
     return IndexExpr::ofFloats(steps);
   }
   }
@@ -127,7 +128,8 @@ IndexExpr Checker::defineSize(llvm::StringRef name, const IndexExpr &definition)
       rest = rest + product;
       continue;
     }
-    atoms += term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].second == 1 ? 1 : 2;
+    atoms +=
+        term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].second == 1 ? 1 : 2;
     atom = product;
   }
   if (atoms != 1 || !atom.isSize() || isPolynomial(atom) || atom.terms().size() != 1 ||
@@ -161,9 +163,8 @@ IndexExpr Checker::asWritten(const IndexExpr &expr) {
 std::string Checker::show(const IndexExpr &expr) {
   std::string result;
   llvm::raw_string_ostream os(result);
-  asWritten(expr).print(os, [&](llvm::raw_ostream &out, unsigned position) {
-    out << program->vars[position].name;
-  });
+  asWritten(expr).print(
+      os, [&](llvm::raw_ostream &out, unsigned position) { out << program->vars[position].name; });
   return result;
 }
 

@@ -111,9 +111,11 @@ bool Checker::checkAssign(const ast::Stmt &stmt) {
   if (entity && entity->kind == Entity::State) {
     if (stmt.accumulate) {
       auto [before, after] = writtenOut(stmt);
-      report(Code::BadAccumulation, target.span, "a state is assigned: " + target.name.name + before + "..." + after)
-          .fix("write it out", {{{stmt.span.file, target.span.end, stmt.value->span.begin}, before},
-                                {{stmt.span.file, stmt.value->span.end, stmt.value->span.end}, after}});
+      report(Code::BadAccumulation, target.span,
+             "a state is assigned: " + target.name.name + before + "..." + after)
+          .fix("write it out",
+               {{{stmt.span.file, target.span.end, stmt.value->span.begin}, before},
+                {{stmt.span.file, stmt.value->span.end, stmt.value->span.end}, after}});
       return false;
     }
     return checkUpdate(stmt, target, *entity->state);
@@ -123,7 +125,8 @@ bool Checker::checkAssign(const ast::Stmt &stmt) {
     return assignElement(stmt, target, entity->tensor);
   if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
     if (entity->tensor->tensor->kind == Tensor::In) {
-      report(Code::Redefinition, target.span, "'" + target.name.name + "' is already defined, as an input");
+      report(Code::Redefinition, target.span,
+             "'" + target.name.name + "' is already defined, as an input");
       return false;
     }
     report(Code::WholeTensor, target.span,
@@ -136,8 +139,9 @@ bool Checker::checkAssign(const ast::Stmt &stmt) {
       unknownName(target.name, false);
     else if (entity->kind != Entity::Poison)
       suggestState(report(Code::BadAccumulation, target.span,
-                          "'" + ast::spelling(stmt.combine) + "' accumulates into elements of a tensor, and '" +
-                              target.name.name + "' is " + describe(*entity)),
+                          "'" + ast::spelling(stmt.combine) +
+                              "' accumulates into elements of a tensor, and '" + target.name.name +
+                              "' is " + describe(*entity)),
                    *entity, stmt);
     return false;
   }
@@ -186,9 +190,9 @@ bool Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
     entity.value.expr = finish(use);
   }
   // The most frequent way to forget `state`.
-  if (Entity *old = lookup(target.name.name);
-      old && old->kind == Entity::Scalar && !old->isSize && !old->param && scope->parent &&
-      !scope->names.contains(target.name.name)) {
+  if (Entity *old = lookup(target.name.name); old && old->kind == Entity::Scalar && !old->isSize &&
+                                              !old->param && scope->parent &&
+                                              !scope->names.contains(target.name.name)) {
     bool inLoop = false;
     for (Scope *at = scope; at && !at->names.contains(target.name.name); at = at->parent)
       inLoop |= at->kind == Scope::Tiles || at->kind == Scope::For;
@@ -196,7 +200,8 @@ bool Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
       report(Code::StateMisuse, target.name.span,
              "'" + target.name.name + "' changes from one iteration to the next, and is no state")
           .note("it is defined here", old->span)
-          .fix("declare it as a state", {{{old->span.file, old->span.begin, old->span.begin}, "state "}});
+          .fix("declare it as a state",
+               {{{old->span.file, old->span.begin, old->span.begin}, "state "}});
       if (!dry) // what nobody has been told lasts no longer
         old->kind = Entity::Poison;
       return false;
@@ -210,8 +215,8 @@ bool Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
 
 bool Checker::assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info) {
   if (info->tensor->kind == Tensor::In) {
-    Report record =
-        report(Code::AssignToInput, target.span, "'" + target.name.name + "' is an input and cannot be changed");
+    Report record = report(Code::AssignToInput, target.span,
+                           "'" + target.name.name + "' is an input and cannot be changed");
     suggestInout(record, *info);
     return false;
   }
@@ -230,7 +235,8 @@ bool Checker::checkStateTensor(const ast::Stmt &stmt) {
     return false;
   const ast::Target &target = stmt.targets[0];
   if (isKernelCall(*stmt.value) && !target.hasSubscripts) {
-    report(Code::StateMisuse, stmt.span, "a state begins with an equation, not with a kernel's result")
+    report(Code::StateMisuse, stmt.span,
+           "a state begins with an equation, not with a kernel's result")
         .note("give the result a name, then write state h[i, j] = result[i, j]");
     poison(*scope, target.name);
     return false;
@@ -242,7 +248,8 @@ bool Checker::checkStateTensor(const ast::Stmt &stmt) {
 /// The run-time scalar that a range is made of, if it is one.
 const ast::Param *Checker::scalarIn(const ast::Range &range) {
   for (const ast::ExprPtr *bound : {&range.lo, &range.hi}) {
-    Entity *entity = *bound && (*bound)->kind == ast::Expr::Name ? lookup((*bound)->name.name) : nullptr;
+    Entity *entity =
+        *bound && (*bound)->kind == ast::Expr::Name ? lookup((*bound)->name.name) : nullptr;
     if (entity && entity->param && kindOf(*entity->param) == ParamKind::Scalar)
       return entity->param;
   }
@@ -255,21 +262,27 @@ std::string Checker::boundOf(const ast::Range &range) {
 }
 
 bool Checker::checkFor(const ast::Stmt &stmt) {
-  auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
+  auto range =
+      stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
   if (range && !inParallel && (usesData(range->first) || usesData(range->second))) {
     Report record = report(Code::LoopBounds, stmt.range->span,
                            "the range of a loop at top level is made of sizes and constants, got " +
                                boundOf(*stmt.range));
-    record.note("loop over a size, and let a condition leave out what lies beyond: where(t < n, ..., ...)");
+    record.note(
+        "loop over a size, and let a condition leave out what lies beyond: where(t < n, ..., ...)");
     if (const ast::Param *scalar = scalarIn(*stmt.range))
-      record.note("or declare '" + scalar->name.name + ": int', a constant that is known when compiling", scalar->span);
+      record.note("or declare '" + scalar->name.name +
+                      ": int', a constant that is known when compiling",
+                  scalar->span);
     range.reset();
   }
   auto isTile = [&](const IndexVar &var) {
     return !var.isSymbol() && program->vars[var.position()].kind == Var::Tile;
   };
-  if (range && (llvm::any_of(range->first.variables(), isTile) || llvm::any_of(range->second.variables(), isTile))) {
-    report(Code::LoopBounds, stmt.range->span, "the range of a loop is the same for all of a tile, got one that varies along it");
+  if (range && (llvm::any_of(range->first.variables(), isTile) ||
+                llvm::any_of(range->second.variables(), isTile))) {
+    report(Code::LoopBounds, stmt.range->span,
+           "the range of a loop is the same for all of a tile, got one that varies along it");
     range.reset();
   }
   Scope inner(Scope::For, scope);
@@ -319,8 +332,9 @@ bool Checker::checkSchedule(const ast::Stmt &stmt) {
     bool number = llvm::is_contained(withNumber, name);
     if (!axes && !number && !llvm::is_contained(alone, name)) {
       Report record = report(Code::BadSchedule, item.keyword.span,
-                             "unknown setting '" + name + "'; they are tile, stages, warps, cluster, "
-                             "split, persistent and raster");
+                             "unknown setting '" + name +
+                                 "'; they are tile, stages, warps, cluster, "
+                                 "split, persistent and raster");
       std::vector<llvm::StringRef> names{"tile",    "split",  "stages",    "warps",
                                          "cluster", "raster", "persistent"};
       llvm::StringRef near = nearestName(name, names);
@@ -349,8 +363,8 @@ bool Checker::checkSchedule(const ast::Stmt &stmt) {
         continue;
       }
       if (axis && !frame->indexNames.contains(axis->name)) {
-        Report record = report(Code::BadSchedule, axis->span,
-                               "the kernel has no index '" + axis->name + "'");
+        Report record =
+            report(Code::BadSchedule, axis->span, "the kernel has no index '" + axis->name + "'");
         std::vector<llvm::StringRef> names;
         for (const auto &entry : frame->indexNames)
           if (!entry.first().starts_with("..."))
@@ -375,7 +389,8 @@ bool Checker::checkSchedule(const ast::Stmt &stmt) {
       }
       std::string axisName = axis ? axis->name : "";
       if (!seen.insert(name + " " + axisName).second) {
-        report(Code::BadSchedule, item.span, "'" + name + (axis ? " " + axisName : "") + "' is set twice");
+        report(Code::BadSchedule, item.span,
+               "'" + name + (axis ? " " + axisName : "") + "' is set twice");
         continue;
       }
       // A called kernel runs by its caller's schedule.
@@ -435,7 +450,8 @@ bool Checker::checkTopK(const ast::Stmt &stmt) {
       }
       if (entity->kind != Entity::Tensor || entity->tensor->tensor->kind == Tensor::In) {
         report(Code::BadTarget, target.span,
-               "'" + target.name.name + "' is " + describe(*entity) + " and cannot be defined here");
+               "'" + target.name.name + "' is " + describe(*entity) +
+                   " and cannot be defined here");
         fine = false;
         continue;
       }
@@ -474,10 +490,11 @@ bool Checker::checkTopK(const ast::Stmt &stmt) {
       const Var *rankVar = lookup(rankName.name)->var;
       Entity rankEntity = std::move(left.scope.names[rankName.name]);
       left.scope.names.erase(rankName.name);
-      auto restore = llvm::scope_exit(
-          [&] { left.scope.names[rankName.name] = std::move(rankEntity); });
+      auto restore =
+          llvm::scope_exit([&] { left.scope.names[rankName.name] = std::move(rankEntity); });
       llvm::SmallVector<const Var *> vars;
-      llvm::SmallVector<const ast::Expr *> bodies{call.operands[0].get(), call.items[0].filter.get()};
+      llvm::SmallVector<const ast::Expr *> bodies{call.operands[0].get(),
+                                                  call.items[0].filter.get()};
       if (!bindItems(call.items, bodies, inner, vars, "topk(... for ")) {
         // Its names can still be looked at.
         Saved savedDry(dry, dry + 1);

@@ -20,8 +20,7 @@ void Checker::insert(Report &record, llvm::StringRef message, Span span, llvm::S
 // Keywords
 //===----------------------------------------------------------------------===//
 
-static llvm::StringRef nearestKeyword(llvm::StringRef name,
-                                      llvm::ArrayRef<llvm::StringRef> names) {
+static llvm::StringRef nearestKeyword(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names) {
   llvm::StringRef near = nearestName(name, names);
   if (!near.empty())
     return near;
@@ -62,7 +61,8 @@ void Checker::adviseKeyword(Report &record, const ast::Ident &keyword,
 //===----------------------------------------------------------------------===//
 
 /// The places where a name stands alone as a value, other than as an index of an inner reduction.
-static void findName(const ast::Expr &e, llvm::StringRef name, llvm::SmallVectorImpl<Span> &places) {
+static void findName(const ast::Expr &e, llvm::StringRef name,
+                     llvm::SmallVectorImpl<Span> &places) {
   if (e.kind == ast::Expr::Name && e.name.name == name)
     places.push_back(e.name.span);
   auto visitRange = [&](const std::optional<ast::Range> &range) {
@@ -196,13 +196,13 @@ void Checker::suggestInout(Report &record, const TensorInfo &info) {
 
 void Checker::suggestAccumulation(Report &record, const LeftSide &left) {
   Span target = left.target->span;
-  llvm::StringRef between = module.sourceManager()
-                                .text(target.file)
-                                .slice(target.end, left.valueSpan.begin);
+  llvm::StringRef between =
+      module.sourceManager().text(target.file).slice(target.end, left.valueSpan.begin);
   size_t at = between.find('=');
   // Only an output that nothing has defined begins as zeros: elsewhere a sum is another program.
   bool isOutput = left.info && left.info->tensor->kind == Tensor::Out && !left.info->isComplete;
-  if (!isOutput || left.accumulate || at == llvm::StringRef::npos || between.take_front(at).contains('+'))
+  if (!isOutput || left.accumulate || at == llvm::StringRef::npos ||
+      between.take_front(at).contains('+'))
     return;
   uint32_t place = target.end + static_cast<uint32_t>(at);
   insert(record, "add up", {target.file, place, place}, "+");
@@ -294,7 +294,8 @@ std::string Checker::elementText(llvm::StringRef name, size_t rank) {
   return result + "]";
 }
 
-/// What stands around e where `acc += e` is an assignment: ` = acc + `, or ` = maximum(acc, ` and `)`.
+/// What stands around e where `acc += e` is an assignment: ` = acc + `, or ` = maximum(acc, ` and
+/// `)`.
 std::pair<std::string, std::string> Checker::writtenOut(const ast::Stmt &stmt) {
   const std::string &name = stmt.targets[0].name.name;
   if (stmt.combine == ast::Stmt::Combine::Add)
@@ -309,15 +310,14 @@ void Checker::suggestState(Report record, const Entity &entity, const ast::Stmt 
     return;
   const std::string &name = stmt.targets[0].name.name;
   auto [before, after] = writtenOut(stmt);
-  record.note("what changes from one iteration to the next is a state: state " + name + " = ..., then " +
-              name + before + "..." + after);
+  record.note("what changes from one iteration to the next is a state: state " + name +
+              " = ..., then " + name + before + "..." + after);
   uint32_t file = stmt.span.file;
   if (entity.span.file != file)
     return;
-  record.fix("make it a state",
-             {{{file, entity.span.begin, entity.span.begin}, "state "},
-              {{file, stmt.targets[0].span.end, stmt.value->span.begin}, before},
-              {{file, stmt.value->span.end, stmt.value->span.end}, after}});
+  record.fix("make it a state", {{{file, entity.span.begin, entity.span.begin}, "state "},
+                                 {{file, stmt.targets[0].span.end, stmt.value->span.begin}, before},
+                                 {{file, stmt.value->span.end, stmt.value->span.end}, after}});
 }
 
 /// `w: f32[C3, C]`, of which C, 2*C and 3*C are read: declare it as f32[3*C, C].
@@ -329,16 +329,17 @@ void Checker::suggestDims() {
     const WantedDim &one = wantedDims[i];
     // The strongest of all that want this dim.
     auto isEnough = [&](const WantedDim &other) {
-      return other.symbol != one.symbol || prover->proves(Condition::nonNegative(one.needed - other.needed));
+      return other.symbol != one.symbol ||
+             prover->proves(Condition::nonNegative(one.needed - other.needed));
     };
-    bool isFirst = std::none_of(wantedDims.begin(), wantedDims.begin() + i, [&](const WantedDim &other) {
-      return other.symbol == one.symbol && other.needed == one.needed;
-    });
+    bool isFirst =
+        std::none_of(wantedDims.begin(), wantedDims.begin() + i, [&](const WantedDim &other) {
+          return other.symbol == one.symbol && other.needed == one.needed;
+        });
     if (!isFirst || !llvm::all_of(wantedDims, isEnough))
       continue;
-    bool isDerived = llvm::any_of(kernel.sizes, [&](const ast::SizeDef &size) {
-      return size.name.name == one.symbol;
-    });
+    bool isDerived = llvm::any_of(
+        kernel.sizes, [&](const ast::SizeDef &size) { return size.name.name == one.symbol; });
     // The parameters that show it; elsewhere its name must not stand.
     const ast::Param *param = nullptr;
     std::vector<Edit> edits;
@@ -355,10 +356,11 @@ void Checker::suggestDims() {
     std::string all = text(kernel.span).str();
     for (const IndexVar &var : one.needed.variables())
       isBound &= var.isSymbol() && llvm::any_of(kernel.params, [&](const ast::Param &each) {
-        return llvm::any_of(each.dims, [&](const ast::Dim &dim) {
-          return dim.expr && dim.expr->kind == ast::Expr::Name && dim.expr->name.name == var.name();
-        });
-      });
+                   return llvm::any_of(each.dims, [&](const ast::Dim &dim) {
+                     return dim.expr && dim.expr->kind == ast::Expr::Name &&
+                            dim.expr->name.name == var.name();
+                   });
+                 });
     if (!isBound || countWord(all, one.symbol) != edits.size())
       continue;
     std::string advice =

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Arithmetic on data wraps at its type; subscripts, bounds of ranges and comparisons compute in 64 bits
-// what they are made of. The prover knows integers without end, so that a condition is a fact for it, and a
-// bound a formula, only where 64 bits are enough whatever the data: `isExact` alone says so (CheckExact.cpp).
+// Arithmetic on data wraps at its type; subscripts, bounds of ranges and comparisons compute in 64
+// bits what they are made of. The prover knows integers without end, so that a condition is a fact
+// for it, and a bound a formula, only where 64 bits are enough whatever the data: `isExact` alone
+// says so (CheckExact.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,8 @@ static IntegerRange sum(const IntegerRange &a, const IntegerRange &b) {
 static IntegerRange negative(const IntegerRange &a) { return {-a.hi, -a.lo}; }
 
 static IntegerRange product(const IntegerRange &a, const IntegerRange &b) {
-  Wide corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo), multiply(a.hi, b.hi)};
+  Wide corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo),
+                    multiply(a.hi, b.hi)};
   return {*llvm::min_element(corners), *llvm::max_element(corners)};
 }
 
@@ -52,7 +54,9 @@ static IntegerRange hull(const IntegerRange &a, const IntegerRange &b) {
   return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
 }
 
-static Wide magnitude(const IntegerRange &a) { return std::max(a.hi < 0 ? -a.hi : a.hi, a.lo < 0 ? -a.lo : a.lo); }
+static Wide magnitude(const IntegerRange &a) {
+  return std::max(a.hi < 0 ? -a.hi : a.hi, a.lo < 0 ? -a.lo : a.lo);
+}
 
 static IntegerRange quotient(const IntegerRange &a, const IntegerRange &b) {
   if (b.lo > 0)
@@ -65,8 +69,8 @@ static IntegerRange quotient(const IntegerRange &a, const IntegerRange &b) {
 // Arithmetic that is computed in 64 bits
 //===----------------------------------------------------------------------===//
 
-/// The operands that 64 bits reach: none where the value is one of its own type, as a read, a conversion, a
-/// name or a reduction is.
+/// The operands that 64 bits reach: none where the value is one of its own type, as a read, a
+/// conversion, a name or a reduction is.
 static llvm::ArrayRef<const Expr *> widenedOperands(const Expr *expr) {
   llvm::ArrayRef<const Expr *> operands = expr->operands;
   if (isUnsigned(expr->type))
@@ -141,7 +145,8 @@ Checker::Interval Checker::intervalOf(const Expr *expr) {
       case Unary::Neg:
         return negative(x);
       case Unary::Abs:
-        return {x.lo <= 0 && x.hi >= 0 ? 0 : std::min(x.lo < 0 ? -x.lo : x.lo, x.hi < 0 ? -x.hi : x.hi),
+        return {x.lo <= 0 && x.hi >= 0 ? 0
+                                       : std::min(x.lo < 0 ? -x.lo : x.lo, x.hi < 0 ? -x.hi : x.hi),
                 magnitude(x)};
       case Unary::Sign:
         return {x.lo < 0 ? -1 : x.lo > 0, x.hi > 0 ? 1 : -(x.hi < 0)};
@@ -193,7 +198,8 @@ Checker::Interval Checker::intervalOf(const IndexExpr &expr) {
       return known->second;
     const SizeFacts &facts = prover->facts();
     Interval all{INT64_MIN, INT64_MAX}, interval{0, maxBoundSize};
-    auto defined = llvm::find_if(facts.definitions, [&](const auto &one) { return one.first == name; });
+    auto defined =
+        llvm::find_if(facts.definitions, [&](const auto &one) { return one.first == name; });
     if (llvm::is_contained(facts.signedSymbols, name)) {
       interval = all;
     } else if (defined != facts.definitions.end()) {
@@ -223,7 +229,9 @@ Checker::Interval Checker::intervalOf(const IndexExpr &expr) {
     Interval result;
     if (++depth > 32)
       return {-farAway, farAway};
-    auto operand = [&](const IndexExpr::Atom &atom, unsigned k) { return visit(visit, atom.operands[k]); };
+    auto operand = [&](const IndexExpr::Atom &atom, unsigned k) {
+      return visit(visit, atom.operands[k]);
+    };
     auto atom = [&](const IndexExpr::Atom &atom) -> Interval {
       switch (atom.kind) {
       case IndexExpr::AtomKind::Variable:
@@ -290,7 +298,8 @@ const Expr *Checker::in64Bits(const Expr *expr) {
   return wideExprs[expr] = finish(copy);
 }
 
-std::optional<Subscript> Checker::evalBound(const ast::Expr &e, const llvm::Twine &what, Code code) {
+std::optional<Subscript> Checker::evalBound(const ast::Expr &e, const llvm::Twine &what,
+                                            Code code) {
   Value value = eval(e);
   std::optional<Subscript> bound = toSubscript(value, e.span, what, code);
   if (!bound || !usesData(bound->index))
@@ -300,8 +309,10 @@ std::optional<Subscript> Checker::evalBound(const ast::Expr &e, const llvm::Twin
   if (Interval{-farthest, farthest}.contains(intervalOf(bound->index)))
     return bound;
   const Expr *number = widen(in64Bits(value.expr), DType::I64);
-  number = binaryNode(Binary::Max, number, indexNode(IndexExpr(-farthest), e.span), DType::I64, e.span);
-  number = binaryNode(Binary::Min, number, indexNode(IndexExpr(farthest), e.span), DType::I64, e.span);
+  number =
+      binaryNode(Binary::Max, number, indexNode(IndexExpr(-farthest), e.span), DType::I64, e.span);
+  number =
+      binaryNode(Binary::Min, number, indexNode(IndexExpr(farthest), e.span), DType::I64, e.span);
   bound->index = IndexExpr::dim(dataVar(number)->id);
   return bound;
 }

@@ -9,7 +9,8 @@
 // What the checker makes of one kernel at given type arguments, constants and rank of `...`: every
 // name resolved, every size an IndexExpr over the *entry kernel's* size symbols (a called kernel is
 // checked anew at each call, in terms of its caller's sizes), every value typed and annotated with
-// the axes it varies along, `fn`s expanded. Emission (EmitIR.cpp) turns this into tgl IR one to one.
+// the axes it varies along, `fn`s expanded. Emission (EmitIR.cpp) turns this into tgl IR one to
+// one.
 //
 // In the IndexExprs of this tree a dim `d<n>` is the index variable `Program::vars[n]`.
 //
@@ -37,8 +38,8 @@ using tegula::isUnsigned;
 using tegula::parseDType;
 using tegula::toString;
 
-/// What an integer type (or bool) can hold, inclusive; nothing for floats. The one table from which the
-/// checker knows what values of a type can be.
+/// What an integer type (or bool) can hold, inclusive; nothing for floats. The one table from which
+/// the checker knows what values of a type can be.
 struct IntegerRange {
   __int128 lo = 0, hi = 0;
   bool contains(const IntegerRange &other) const { return lo <= other.lo && other.hi <= hi; }
@@ -57,7 +58,7 @@ struct Var {
   enum Kind { Axis, Tile, Loop, Data } kind = Axis;
   unsigned id = 0; // position in Program::vars
   std::string name;
-  IndexExpr lo, hi; // Axis, Tile, Loop: lo <= value < hi; may use earlier vars (Data ones too)
+  IndexExpr lo, hi;     // Axis, Tile, Loop: lo <= value < hi; may use earlier vars (Data ones too)
   bool hasRange = true; // Data: whether lo and hi are known to hold
   bool reverse = false; // Loop: walks from hi-1 down
   const Expr *data = nullptr;
@@ -71,7 +72,8 @@ struct Tensor {
   std::vector<IndexExpr> dims; // sizes
   /// An optional input that was left out reads as this everywhere (and is not an argument).
   std::optional<double> constantValue;
-  /// Its generic type was shown by no argument: reads are weak numbers, integers where the default is one.
+  /// Its generic type was shown by no argument: reads are weak numbers, integers where the default
+  /// is one.
   bool isTypeless = false;
   bool isWholeDefault = false;
   Span span;
@@ -84,41 +86,115 @@ struct ScalarParam {
   Span span;
 };
 
-enum class Unary { Neg, Not, Abs, Sign, Floor, Ceil, Round, Trunc, Exp, Exp2, Expm1, Log, Log2,
-                   Log1p, Sqrt, Rsqrt, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh,
-                   Acosh, Atanh, Log10, Erfc, Erfinv, Lgamma, Digamma, Erf, IsNan, IsInf, IsFloat };
-enum class Binary { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Atan2, CopySign, Max, Min, And, Or,
-                    BitAnd, BitOr, BitXor, Shl, Shr, LT, LE, GT, GE, EQ, NE };
+enum class Unary {
+  Neg,
+  Not,
+  Abs,
+  Sign,
+  Floor,
+  Ceil,
+  Round,
+  Trunc,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log1p,
+  Sqrt,
+  Rsqrt,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Log10,
+  Erfc,
+  Erfinv,
+  Lgamma,
+  Digamma,
+  Erf,
+  IsNan,
+  IsInf,
+  IsFloat
+};
+enum class Binary {
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Mod,
+  Pow,
+  Atan2,
+  CopySign,
+  Max,
+  Min,
+  And,
+  Or,
+  BitAnd,
+  BitOr,
+  BitXor,
+  Shl,
+  Shr,
+  LT,
+  LE,
+  GT,
+  GE,
+  EQ,
+  NE
+};
 enum class Reduction { Sum, Prod, Max, Min, Mean, Var, Any, All, Count, ArgMax, ArgMin, LogSumExp };
-enum class Scan { CumSum, CumProd, CumMax, CumMin, Softmax, LogSoftmax, Sort, ArgSort, TopKValue,
-                  TopKIndex, Recurrence };
+enum class Scan {
+  CumSum,
+  CumProd,
+  CumMax,
+  CumMin,
+  Softmax,
+  LogSoftmax,
+  Sort,
+  ArgSort,
+  TopKValue,
+  TopKIndex,
+  Recurrence
+};
 
 /// A scalar value at one point of its axes. Shared subtrees are allowed (a `let` is a node that is
 /// referred to twice); nodes are owned by the Program and never change after checking.
 struct Expr {
   enum Kind {
-    Constant,   // constant (Bool and integers: intValue, of U64 its bits; floats: floatValue)
-    Index,      // index: an integer expression of sizes and vars; type I64
-    Scalar,     // scalar
-    Let,        // let: a value named in a parallel block or at top level
-    State,      // state: the current value of a scalar state
-    Read,       // tensor, subscripts, groups, fill, exact, guard, dataDependent
-    Unary, Binary,
-    Where,      // operands: condition, yes, no
-    Convert,    // operands[0] to `target`: rounds to floats, wraps between integers, truncates and
-                // saturates from floats to integers; the result's type is computeType(target), its
-                // value representable in `target`
-    Quantize,   // as Convert, rounded to nearest even first, and integers saturate
-    Widen,      // operands[0] to `type` exactly (bool -> i32 -> u32 -> i64 -> u64 -> f32 -> f64, int to float)
-    Reduce,     // reduction, vars, filter, operands[0]; unbiased. `max(s for j)` over the current
-                // tile: `vars` holds the Tile var itself
-    Scan,       // scan, vars (the scanned: new ones), positions, operands; reverse, exclusive.
-                // Recurrence: a, b and, where written, init (which does not vary along `vars`)
-    Random,     // normal, operands: the keys, i64
+    Constant, // constant (Bool and integers: intValue, of U64 its bits; floats: floatValue)
+    Index,    // index: an integer expression of sizes and vars; type I64
+    Scalar,   // scalar
+    Let,      // let: a value named in a parallel block or at top level
+    State,    // state: the current value of a scalar state
+    Read,     // tensor, subscripts, groups, fill, exact, guard, dataDependent
+    Unary,
+    Binary,
+    Where,    // operands: condition, yes, no
+    Convert,  // operands[0] to `target`: rounds to floats, wraps between integers, truncates and
+              // saturates from floats to integers; the result's type is computeType(target), its
+              // value representable in `target`
+    Quantize, // as Convert, rounded to nearest even first, and integers saturate
+    Widen,  // operands[0] to `type` exactly (bool -> i32 -> u32 -> i64 -> u64 -> f32 -> f64, int to
+            // float)
+    Reduce, // reduction, vars, filter, operands[0]; unbiased. `max(s for j)` over the current
+            // tile: `vars` holds the Tile var itself
+    Scan,   // scan, vars (the scanned: new ones), positions, operands; reverse, exclusive.
+            // Recurrence: a, b and, where written, init (which does not vary along `vars`)
+    Random, // normal, operands: the keys, i64
   } kind = Constant;
   DType type = DType::F32; // a compute type: Bool I32 U32 I64 U64 F32 F64
   Span span;
-  /// Vars that the value depends on, by id, sorted; `Data` vars are replaced by what they depend on.
+  /// Vars that the value depends on, by id, sorted; `Data` vars are replaced by what they depend
+  /// on.
   std::vector<unsigned> axes;
 
   int64_t intValue = 0;
@@ -133,12 +209,12 @@ struct Expr {
   /// (dim, first member) of each subscript that is a group `(a, b)`; members behind the first are
   /// indices, and the members are digits of the subscript.
   std::vector<std::pair<unsigned, IndexExpr>> groups;
-  const Expr *fill = nullptr;      // value outside the tensor
+  const Expr *fill = nullptr; // value outside the tensor
   /// `(numerator, denominator)`: where a division is not exact the read gives the fill (or, with
   /// none, cannot happen: proved or guarded). The subscript holds the floored quotient.
   std::vector<std::pair<IndexExpr, IndexExpr>> exact;
-  const Expr *guard = nullptr;     // boolean: where false the read does not happen and gives 0
-  bool dataDependent = false;      // checked while running: outside, 0 and an error report
+  const Expr *guard = nullptr; // boolean: where false the read does not happen and gives 0
+  bool dataDependent = false;  // checked while running: outside, 0 and an error report
 
   tegula::checked::Unary unary = tegula::checked::Unary::Neg;
   tegula::checked::Binary binary = tegula::checked::Binary::Add;
@@ -150,8 +226,8 @@ struct Expr {
   std::vector<const Expr *> operands;
   tegula::checked::Reduction reduction = Reduction::Sum;
   bool unbiased = false;
-  std::vector<const Var *> vars;   // Reduce, Scan: bound here, in order
-  const Expr *filter = nullptr;    // Reduce, boolean
+  std::vector<const Var *> vars; // Reduce, Scan: bound here, in order
+  const Expr *filter = nullptr;  // Reduce, boolean
   tegula::checked::Scan scan = tegula::checked::Scan::CumSum;
   /// Scan: which position of the sequence is wanted, one index expression for each of `vars` (for
   /// cumulative ones and softmax the equation's own axes, for sort and topk the rank).
@@ -178,23 +254,24 @@ struct StateDef {
 
 struct Stmt {
   enum Kind {
-    Equation,   // tensor[subscripts] = value (or +=, max=, min=) for all points of `vars`; in a parallel
-                // block `vars` are its own new indices, and it also runs along the block's axes and
-                // the tile axes that it varies along (what accumulates: along all axes of the block)
-    Define,     // let
-    Update,     // state = value
-    StateInit,  // stateDef begins its life here
-    TensorDef,  // tensor (a Temp or State) begins its life here
-    Parallel,   // vars, body
-    Tiles,      // vars[0] (Tile), body
-    For,        // vars[0] (Loop), body
-    Call,       // callee
+    Equation,  // tensor[subscripts] = value (or +=, max=, min=) for all points of `vars`; in a
+               // parallel block `vars` are its own new indices, and it also runs along the block's
+               // axes and the tile axes that it varies along (what accumulates: along all axes of
+               // the block)
+    Define,    // let
+    Update,    // state = value
+    StateInit, // stateDef begins its life here
+    TensorDef, // tensor (a Temp or State) begins its life here
+    Parallel,  // vars, body
+    Tiles,     // vars[0] (Tile), body
+    For,       // vars[0] (Loop), body
+    Call,      // callee
   } kind = Equation;
   Span span;
   const Tensor *tensor = nullptr;
   std::vector<const Var *> vars;
   std::vector<IndexExpr> subscripts;
-  bool accumulate = false; // an output has been filled with 0 by an equation before
+  bool accumulate = false;            // an output has been filled with 0 by an equation before
   Reduction combine = Reduction::Sum; // how: Sum, Max or Min
   /// What happens where two points of an `=` meet at an element, whose subscripts hold data.
   enum Meeting {
@@ -203,9 +280,9 @@ struct Stmt {
     LastWins, // that of the last point counts, in row-major order of `order`
   } meeting = Never;
   std::vector<const Var *> order;
-  std::string distinct; // the names that the program says are distinct, where that was needed
-  bool dataDependent = false;    // a subscript holds data: checked while running, dropped if bad
-  const Expr *guard = nullptr;   // boolean: nothing is written where false
+  std::string distinct;       // the names that the program says are distinct, where that was needed
+  bool dataDependent = false; // a subscript holds data: checked while running, dropped if bad
+  const Expr *guard = nullptr; // boolean: nothing is written where false
   const Expr *value = nullptr;
   /// Two points of the right side that read `tensor` itself: the old values are copied first.
   bool readsTarget = false;
@@ -252,7 +329,8 @@ struct Size {
   IndexExpr definition; // derived: in earlier sizes. Not an expression where bound
   /// A compile-time integer that was given no value: such a program can be checked, not compiled.
   bool isOpen = false;
-  bool isUnnamed = false; ///< derived, and the program has no name for it: messages show its definition
+  bool isUnnamed =
+      false; ///< derived, and the program has no name for it: messages show its definition
 };
 
 struct Constant { // a compile-time constant and the value it was checked at

@@ -40,8 +40,8 @@
 #ifndef TEGULA_FRONTEND_CHECK_CHECKER_H
 #define TEGULA_FRONTEND_CHECK_CHECKER_H
 
-#include "frontend/check/InstanceOptions.h"
 #include "frontend/check/CheckerScope.h"
+#include "frontend/check/InstanceOptions.h"
 #include "frontend/diagnostics/Inventions.h"
 #include "frontend/parse/Module.h"
 #include "llvm/ADT/DenseMap.h"
@@ -63,7 +63,8 @@ public:
   Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics,
           WeakTypes &weakTypes);
   std::unique_ptr<checked::Program> run();
-  /// Whether this run found a wider type: what it made and reported is of no use, another run knows.
+  /// Whether this run found a wider type: what it made and reported is of no use, another run
+  /// knows.
   bool needsAnotherRun() const { return weakTypesChanged; }
 
 private:
@@ -85,7 +86,8 @@ private:
     size_t most = 80;
     if (all.size() <= most)
       return all.str();
-    while (most && (static_cast<unsigned char>(all[most]) & 0xC0) == 0x80) // in the middle of a character
+    while (most &&
+           (static_cast<unsigned char>(all[most]) & 0xC0) == 0x80) // in the middle of a character
       --most;
     return all.take_front(most).str() + "...";
   }
@@ -98,8 +100,8 @@ private:
   Entity *lookup(llvm::StringRef name);
   /// Defines a name in `scope`; reports and returns null where it is taken.
   Entity *define(Scope &scope, const ast::Ident &name, Entity entity);
-  /// What is wrong with the name was reported. Uses as an index, whose range alone may be unknown, are
-  /// held against that where `isIndex`.
+  /// What is wrong with the name was reported. Uses as an index, whose range alone may be unknown,
+  /// are held against that where `isIndex`.
   void poison(Scope &scope, const ast::Ident &name, bool isIndex = false);
   std::vector<llvm::StringRef> visibleNames();
   void unknownName(const ast::Ident &name, bool isCall);
@@ -183,8 +185,8 @@ private:
 
   //===-- CheckDomain.cpp -------------------------------------------------===//
   /// The points of the indices that the expressions use; with what the path demands, and with the
-  /// sequential loops around. Other indices do not count, even where their ranges are empty: what does
-  /// not vary along an index is computed once for all of its points, or for none.
+  /// sequential loops around. Other indices do not count, even where their ranges are empty: what
+  /// does not vary along an index is computed once for all of its points, or for none.
   Domain domainOf(llvm::ArrayRef<IndexExpr> exprs, bool withLoops, bool withPath);
   bool pathIsComplete();
   void collectConditions(const Expr *condition, bool isTrue,
@@ -220,13 +222,14 @@ private:
   /// `violation` says what is wrong where no '/' is written.
   bool requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span,
                       const llvm::Twine &violation = "");
-  /// Whether integers that are known before the launch may be divided by it: not where it varies and
-  /// may be zero, nor where only a condition around excludes zero, which does not keep the division
-  /// from running. Such quotients are data: by zero they give 0 [2.7].
+  /// Whether integers that are known before the launch may be divided by it: not where it varies
+  /// and may be zero, nor where only a condition around excludes zero, which does not keep the
+  /// division from running. Such quotients are data: by zero they give 0 [2.7].
   bool isDivisor(const IndexExpr &divisor);
   bool requireNonZero(const IndexExpr &divisor, Span span);
   /// At least one value in lo <= v < hi.
-  bool requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span span, const llvm::Twine &what);
+  bool requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span span,
+                       const llvm::Twine &what);
   void requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span);
   struct Suggestion {
     std::string needs;  // `M >= N + 2`
@@ -234,22 +237,23 @@ private:
     IndexExpr needed;   // N + 2
   };
   Suggestion suggest(const Outcome &outcome, const Obligation &what);
-  /// Whether what a guard would demand failed at every size tried, and no list of conditions says where
-  /// it might hold: an error like one that is refuted.
+  /// Whether what a guard would demand failed at every size tried, and no list of conditions says
+  /// where it might hold: an error like one that is refuted.
   bool failsWhereTried(const Outcome &outcome, llvm::ArrayRef<Image> images);
-  /// Data whose form keeps it inside a dim that has an element (`x[a[i] % N]`) needs that guard alone,
-  /// and no check while running. False where that is not so.
+  /// Data whose form keeps it inside a dim that has an element (`x[a[i] % N]`) needs that guard
+  /// alone, and no check while running. False where that is not so.
   bool guardNonEmpty(const IndexExpr &index, const IndexExpr &size, Domain domain,
                      const Obligation &what);
 
   //===-- CheckStmt.cpp ---------------------------------------------------===//
-  /// No statement is dropped in silence: what checks one says whether it is in the program. Where it is
-  /// not, checkBody asks whether an error was reported, and otherwise reports one.
+  /// No statement is dropped in silence: what checks one says whether it is in the program. Where
+  /// it is not, checkBody asks whether an error was reported, and otherwise reports one.
   void checkBody(llvm::ArrayRef<ast::StmtPtr> body);
   [[nodiscard]] bool checkStmt(const ast::Stmt &stmt);
   [[nodiscard]] bool checkAssign(const ast::Stmt &stmt);
   [[nodiscard]] bool defineScalar(const ast::Stmt &stmt, const ast::Target &target);
-  [[nodiscard]] bool assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info);
+  [[nodiscard]] bool assignElement(const ast::Stmt &stmt, const ast::Target &target,
+                                   TensorInfo *info);
   [[nodiscard]] bool checkStateTensor(const ast::Stmt &stmt);
   const ast::Param *scalarIn(const ast::Range &range);
   std::string boundOf(const ast::Range &range);
@@ -272,8 +276,8 @@ private:
   /// Notes that a tensor whose first value is weak has to hold values of a wider type.
   void widenWeakTensor(const TensorInfo &info, const Value &value);
   const Expr *storable(const Value &value, DType type, const llvm::Twine &what, Span span);
-  /// An output of a called kernel whose generic type stands for integers takes the type of a float that is its first
-  /// value, as PyTorch's results do.
+  /// An output of a called kernel whose generic type stands for integers takes the type of a float
+  /// that is its first value, as PyTorch's results do.
   void promoteOutput(TensorInfo &info, const Value &value);
   bool readsOthers(const Expr *value, const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
   bool addressReads(const Stmt &stmt);
@@ -299,9 +303,11 @@ private:
 
   //===-- CheckScatter.cpp: equations that write where data say -------------===//
   bool readsData(const Expr *value);
-  /// An equation with data in its subscripts: says how its points meet; false where that was reported.
-  /// `along`: the axes along which it runs; `bare`: those that the left side shows as they are.
-  bool checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &along, std::set<unsigned> bare);
+  /// An equation with data in its subscripts: says how its points meet; false where that was
+  /// reported. `along`: the axes along which it runs; `bare`: those that the left side shows as
+  /// they are.
+  bool checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &along,
+                    std::set<unsigned> bare);
   /// The axes that data on the left tell apart, since the kernel says that they are distinct.
   void addDistinctAxes(const LeftSide &left, std::set<unsigned> &apart, std::string &names);
   std::optional<std::vector<unsigned>> distinctAxes(const Expr *read);
@@ -313,7 +319,8 @@ private:
 
   //===-- CheckParallel.cpp -----------------------------------------------===//
   [[nodiscard]] bool checkParallel(const ast::Stmt &stmt);
-  BlockAccess &noteBlockAccess(TensorInfo &info, bool isWrite, Span span, llvm::ArrayRef<Subscript> subscripts);
+  BlockAccess &noteBlockAccess(TensorInfo &info, bool isWrite, Span span,
+                               llvm::ArrayRef<Subscript> subscripts);
   /// Whether a point of the block may access by `a` what another one writes by `b`.
   bool mayMeetOtherPoint(const BlockAccess &a, const BlockAccess &b);
   void checkBlockReads(TensorInfo &info);
@@ -323,14 +330,14 @@ private:
   bool areSameInputs(const checked::Expr *a, const checked::Expr *b);
   IndexExpr inBlock(const IndexExpr &index);
   /// What decides where, and whether, a statement writes.
-  void forEachOnAddress(const checked::Stmt &write, llvm::function_ref<void(const checked::Expr *)> visit);
+  void forEachOnAddress(const checked::Stmt &write,
+                        llvm::function_ref<void(const checked::Expr *)> visit);
   bool isKnownBeforeBlock(const checked::Stmt &write);
   [[nodiscard]] bool checkTilesLoop(const ast::Stmt &stmt);
   [[nodiscard]] bool checkState(const ast::Stmt &stmt);
   [[nodiscard]] bool checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info);
-  std::optional<std::pair<IndexExpr, IndexExpr>> evalRange(const ast::Range &range,
-                                                           llvm::StringRef index,
-                                                           Code code = Code::NotAnInteger);
+  std::optional<std::pair<IndexExpr, IndexExpr>>
+  evalRange(const ast::Range &range, llvm::StringRef index, Code code = Code::NotAnInteger);
   const Var *newVar(Var::Kind kind, llvm::StringRef name, IndexExpr lo, IndexExpr hi, Span span);
   /// Defines an index name in `scope`; false (reported) where it is visible already.
   bool defineIndex(Scope &scope, const ast::Ident &name, const Var *var);
@@ -343,35 +350,38 @@ private:
   std::optional<std::vector<TensorInfo *>> callKernel(const ast::Expr &call);
   std::optional<std::vector<TensorInfo *>> callCat(const ast::Expr &call);
   static std::string conversionOf(const Tensor &a, const Tensor &b);
-  /// The runs of dims that `...` of a library kernel stands for, broadcast as PyTorch does: counted from the right, a
-  /// dim of 1 or a missing one repeats.
+  /// The runs of dims that `...` of a library kernel stands for, broadcast as PyTorch does: counted
+  /// from the right, a dim of 1 or a missing one repeats.
   bool broadcastRuns(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given, Span span);
   /// The tensor with `run` in place of the `length` dims from `first`.
-  TensorInfo *broadcastRun(TensorInfo *from, size_t first, size_t length, llvm::ArrayRef<IndexExpr> run, Span span);
+  TensorInfo *broadcastRun(TensorInfo *from, size_t first, size_t length,
+                           llvm::ArrayRef<IndexExpr> run, Span span);
   const ast::Kernel *variant(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given);
   const ast::Kernel *overload(const ast::Kernel &kernel, const ast::Expr &call);
   [[nodiscard]] bool checkCallAssign(const ast::Stmt &stmt);
   [[nodiscard]] bool checkCallStatement(const ast::Stmt &stmt);
-  /// `assert(c)`: what does not hold for constants is an error here, what depends on sizes is checked at every launch.
+  /// `assert(c)`: what does not hold for constants is an error here, what depends on sizes is
+  /// checked at every launch.
   [[nodiscard]] bool checkAssertion(const ast::Expr &call);
-  TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
+  TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims,
+                           Span span);
   bool isKernelCall(const ast::Expr &e);
-  /// The kernel that a call of the name is one of, or null. In a kernel its own name is the library's: nothing calls
-  /// itself.
+  /// The kernel that a call of the name is one of, or null. In a kernel its own name is the
+  /// library's: nothing calls itself.
   const ast::Kernel *findCalled(llvm::StringRef name) const;
   std::string signature(const ast::Kernel &kernel);
 
   //===-- CheckResult.cpp -------------------------------------------------===//
   [[nodiscard]] bool storeResult(const ast::Target &target, TensorInfo *result, Span span);
   /// `to[..., offset + i, ...] = from[..., i, ...]`, the offset along `dim`.
-  bool copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const IndexExpr &offset, Span span);
+  bool copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const IndexExpr &offset,
+                  Span span);
 
   //===-- CheckSuggest.cpp: edits that mend a program ---------------------===//
   void adviseKeyword(Report &record, const ast::Ident &keyword,
                      llvm::ArrayRef<llvm::StringRef> names);
   /// Renames an index of a reduction, in its text, to one that is free.
-  void suggestIndexName(Report &record, const ast::Ident &index,
-                        llvm::ArrayRef<ast::ForItem> items,
+  void suggestIndexName(Report &record, const ast::Ident &index, llvm::ArrayRef<ast::ForItem> items,
                         llvm::ArrayRef<const ast::Expr *> bodies);
   /// `x[i, j]`, with letters for indices.
   static std::string elementText(llvm::StringRef name, size_t rank);
@@ -449,16 +459,19 @@ private:
   Interval intervalOf(const IndexExpr &expr);
   /// Whether arithmetic in `expr` on integers narrower than 64 bits may wrap.
   bool mayWrap(const Expr *expr);
-  /// The integer as subscripts, bounds and comparisons compute it: in 64 bits, where its own type may wrap.
+  /// The integer as subscripts, bounds and comparisons compute it: in 64 bits, where its own type
+  /// may wrap.
   const Expr *in64Bits(const Expr *expr);
-  /// Whether the polynomial, computed in 64 bits, is never another number than without end: at the sizes
-  /// that a launch admits, for which it may add a guard. Only then is it more than a number to the prover.
+  /// Whether the polynomial, computed in 64 bits, is never another number than without end: at the
+  /// sizes that a launch admits, for which it may add a guard. Only then is it more than a number
+  /// to the prover.
   bool isExact(const IndexExpr &expr);
-  /// Whether quotients, extremes and bits of the two may be formulas: not where an index between bounds of data makes a
-  /// number that wraps.
+  /// Whether quotients, extremes and bits of the two may be formulas: not where an index between
+  /// bounds of data makes a number that wraps.
   bool isFormula(const Value &a, const Value &b);
-  /// Reports a formula of sizes and indices that is not exact, or a part of one: a subscript, a bound, or a
-  /// side of a comparison. What data makes is another matter: it is checked while running.
+  /// Reports a formula of sizes and indices that is not exact, or a part of one: a subscript, a
+  /// bound, or a side of a comparison. What data makes is another matter: it is checked while
+  /// running.
   bool requireIn64Bits(const IndexExpr &expr, Span span);
   /// What the absolute value does not exceed, in sizes; nothing where data could be any number.
   std::optional<IndexExpr> magnitudeOf(const IndexExpr &expr, unsigned depth = 0);
@@ -489,7 +502,8 @@ private:
     std::vector<ExactDivision> exact;
     std::optional<IndexExpr> lo;
   };
-  /// Collects the dims that the index subscripts bare or in a group; with `isOffset` in an expression.
+  /// Collects the dims that the index subscripts bare or in a group; with `isOffset` in an
+  /// expression.
   void collectExtents(const ast::Expr &e, llvm::StringRef index, bool isOffset,
                       llvm::SmallVectorImpl<Extent> &extents);
   void collectExtents(const ast::Subscript &subscript, const IndexExpr &dim, llvm::StringRef tensor,
@@ -503,15 +517,20 @@ private:
   /// Whether an expression reads something that was defined wrongly.
   bool readsPoison(const ast::Expr &e);
   std::optional<std::string> stepIn(const ast::Expr &e, llvm::StringRef index);
-  std::optional<std::string> stepOf(Span subscript, llvm::ArrayRef<const ast::Expr *> bodies, llvm::StringRef index);
-  /// What an index of this name runs over wherever else in the kernel that is plain, if it is one size.
+  std::optional<std::string> stepOf(Span subscript, llvm::ArrayRef<const ast::Expr *> bodies,
+                                    llvm::StringRef index);
+  /// What an index of this name runs over wherever else in the kernel that is plain, if it is one
+  /// size.
   std::string rangeElsewhere(llvm::StringRef index);
-  /// `form` shows where a range may stand, as SIZE. `takesRange`: ` in SIZE` may follow where the index stands.
+  /// `form` shows where a range may stand, as SIZE. `takesRange`: ` in SIZE` may follow where the
+  /// index stands.
   void rangeUnknown(const ast::Ident &index, llvm::StringRef form,
                     llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange);
   /// The range that is written where the index subscripts a read, `x[i, j in 3]` [4.2, 6.1].
-  static const ast::Range *writtenRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bodies);
-  /// Whether the index of the subscript has the range that is written there, if one is; else reported.
+  static const ast::Range *writtenRange(llvm::StringRef index,
+                                        llvm::ArrayRef<const ast::Expr *> bodies);
+  /// Whether the index of the subscript has the range that is written there, if one is; else
+  /// reported.
   bool requireWrittenRange(const ast::Subscript &subscript);
   bool bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const ast::Expr *> bodies,
                  Scope &scope, llvm::SmallVectorImpl<const Var *> &vars, llvm::StringRef form);
@@ -615,10 +634,11 @@ private:
   llvm::DenseMap<const Expr *, std::optional<IndexExpr>> exprIndices;
   llvm::DenseMap<const Expr *, std::optional<std::pair<IndexExpr, IndexExpr>>> exprRanges;
   llvm::StringSet<> symbols;
-  std::map<IndexExpr, IndexExpr> atomNames; // divisions, ... of sizes, over derived symbols
-  bool keepAtoms = false;                   // in a `where` size, which may get a name
-  llvm::StringMap<IndexExpr> autoDefinitions;              // unnamed derived sizes
-  llvm::StringMap<IndexExpr> calleeDefinitions;            // sizes of called kernels: names that nobody can write
+  std::map<IndexExpr, IndexExpr> atomNames;   // divisions, ... of sizes, over derived symbols
+  bool keepAtoms = false;                     // in a `where` size, which may get a name
+  llvm::StringMap<IndexExpr> autoDefinitions; // unnamed derived sizes
+  llvm::StringMap<IndexExpr>
+      calleeDefinitions; // sizes of called kernels: names that nobody can write
   std::set<std::string> reportedGuards;
   std::deque<WantedDim> wantedDims;
 

@@ -36,7 +36,8 @@ struct Piece {
 struct BlockAccess {
   Image image;
   Span span;
-  /// A write has points along these indices of the block, and `isApart` says that no two of them meet.
+  /// A write has points along these indices of the block, and `isApart` says that no two of them
+  /// meet.
   std::vector<unsigned> along;
   bool isApart = false;
   checked::Stmt *write = nullptr; // null: a read
@@ -88,7 +89,7 @@ struct Entity {
   std::vector<Value> tuple;
   const checked::Var *var = nullptr;
   StateInfo *state = nullptr;
-  bool isSize = false; // a dim or `where` name
+  bool isSize = false;  // a dim or `where` name
   bool isIndex = false; // Poison: of an index, whatever its range
   Span claim;           // Poison: an equation that was to define all of a temporary
   const ast::Param *param = nullptr;
@@ -102,7 +103,8 @@ struct Scope {
   explicit Scope(Kind kind, Scope *parent) : kind(kind), parent(parent) {}
 };
 
-/// A dim that is no bare name, of a tensor that is given: it binds the one size that nothing else does.
+/// A dim that is no bare name, of a tensor that is given: it binds the one size that nothing else
+/// does.
 struct OpenDim {
   const ast::Param *param;
   const ast::Dim *dim;
@@ -176,8 +178,8 @@ struct StateFact {
 
 /// Where something must hold, and how to say so.
 struct Obligation {
-  Span span;      // of the subscript
-  Span access;    // of all of `x[i + 2]`
+  Span span;        // of the subscript
+  Span access;      // of all of `x[i + 2]`
   std::string what; // `x[i + 2]`
   /// InBounds: the tensor and dim accessed.
   const TensorInfo *tensor = nullptr;

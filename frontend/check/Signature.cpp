@@ -52,8 +52,7 @@ std::optional<bool> parseBool(StringRef text) {
 }
 
 /// `(2, 3)`, `[2, 3]`, `2` or `()`.
-std::optional<std::vector<int64_t>> parseTuple(StringRef text,
-                                               Signature::NumberOf numberOf) {
+std::optional<std::vector<int64_t>> parseTuple(StringRef text, Signature::NumberOf numberOf) {
   text = text.trim();
   if (text.starts_with("(") || text.starts_with("["))
     text = text.drop_front().drop_back();
@@ -134,7 +133,9 @@ const Signature::Parameter *Signature::find(StringRef name) const {
 }
 
 std::string Signature::howToGive(const Parameter &parameter) {
-  const char *value = parameter.type == "bool" ? "true" : parameter.type.find("f") != std::string::npos ? "1.0" : "1";
+  const char *value = parameter.type == "bool"                        ? "true"
+                      : parameter.type.find("f") != std::string::npos ? "1.0"
+                                                                      : "1";
   return "'" + parameter.name + "': -p " + parameter.name + "=" + value;
 }
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A case of a reference, the command line and the C interface give values by name: `M=64, eps=1e-3,
-// T=f16, step=7`. The declaration of the kernel says which of them is a size, a constant, a type or a
-// scalar.
+// T=f16, step=7`. The declaration of the kernel says which of them is a size, a constant, a type or
+// a scalar.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_FRONTEND_CHECK_SIGNATURE_H
@@ -65,8 +65,8 @@ struct Signature {
   /// `12`, `1e-3`, `inf`, `-inf`, `pi`.
   static std::optional<double> parseLiteral(llvm::StringRef text);
 
-  /// False, with an error, where a value is not one of its kind. A name that is no parameter or type is
-  /// taken for a size.
+  /// False, with an error, where a value is not one of its kind. A name that is no parameter or
+  /// type is taken for a size.
   bool sort(const Settings &settings, Instance &instance, std::string &error,
             NumberOf numberOf = parseLiteral) const;
 };

@@ -101,7 +101,8 @@ Diagnostics::Builder Diagnostics::report(Code code, Span span, std::string messa
 
 void Diagnostics::truncate(size_t size) {
   records.erase(records.begin() + size, records.end());
-  errorCount = llvm::count_if(records, [](const Diagnostic &one) { return one.severity == Severity::Error; });
+  errorCount = llvm::count_if(
+      records, [](const Diagnostic &one) { return one.severity == Severity::Error; });
 }
 
 void Diagnostics::sort(size_t first) {
@@ -138,9 +139,12 @@ Diagnostics::Builder &Diagnostics::Builder::fix(std::string message, std::vector
 
 static StringRef severityName(Severity severity) {
   switch (severity) {
-  case Severity::Error: return "error";
-  case Severity::Warning: return "warning";
-  case Severity::Remark: return "remark";
+  case Severity::Error:
+    return "error";
+  case Severity::Warning:
+    return "warning";
+  case Severity::Remark:
+    return "remark";
   }
   llvm_unreachable("all severities are named");
 }
@@ -173,8 +177,8 @@ void Diagnostics::printJson(raw_ostream &os) const {
     for (const Fix &fix : diagnostic.fixes) {
       json::Array edits;
       for (const Edit &edit : fix.edits)
-        edits.push_back(json::Object{{"span", spanToJson(sources, edit.span)},
-                                     {"text", validUtf8(edit.text)}});
+        edits.push_back(
+            json::Object{{"span", spanToJson(sources, edit.span)}, {"text", validUtf8(edit.text)}});
       bool safe = fix.applicability == Applicability::Safe;
       fixes.push_back(json::Object{{"message", validUtf8(fix.message)},
                                    {"applicability", safe ? "safe" : "maybe"},
@@ -253,7 +257,8 @@ chooseFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe,
 
 std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe) {
   std::vector<Edit> edits;
-  for (const auto &[diagnostic, fix] : chooseFixes(diagnostics, file, maybe, [](const Diagnostic &) { return false; }))
+  for (const auto &[diagnostic, fix] :
+       chooseFixes(diagnostics, file, maybe, [](const Diagnostic &) { return false; }))
     edits.insert(edits.end(), fix->edits.begin(), fix->edits.end());
   return applyEdits(diagnostics.sourceManager().text(file), std::move(edits));
 }

@@ -76,9 +76,7 @@ class SourceManager {
 public:
   uint32_t add(std::string name, std::string text, bool isLibrary = false);
   llvm::StringRef text(uint32_t file) const { return files[file].text; }
-  llvm::StringRef text(Span span) const {
-    return text(span.file).slice(span.begin, span.end);
-  }
+  llvm::StringRef text(Span span) const { return text(span.file).slice(span.begin, span.end); }
   llvm::StringRef name(uint32_t file) const { return files[file].name; }
   /// A file of the standard library: its spans never carry fixes.
   bool isLibrary(uint32_t file) const { return files[file].isLibrary; }
@@ -145,11 +143,12 @@ private:
 /// The text with edits made that do not overlap.
 std::string applyEdits(llvm::StringRef text, std::vector<Edit> edits);
 
-/// Applies all safe edits of `file`, with `maybe` the others as well; overlapping ones after the first
-/// are left out, and of each diagnostic only the first fix is made.
+/// Applies all safe edits of `file`, with `maybe` the others as well; overlapping ones after the
+/// first are left out, and of each diagnostic only the first fix is made.
 std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe = false);
 
-/// The fixes that applyFixes makes, each with its diagnostic; none of a diagnostic for which `isRefused`.
+/// The fixes that applyFixes makes, each with its diagnostic; none of a diagnostic for which
+/// `isRefused`.
 std::vector<std::pair<const Diagnostic *, const Fix *>>
 chooseFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe,
             llvm::function_ref<bool(const Diagnostic &)> isRefused);

@@ -17,10 +17,10 @@ namespace tegula {
 /// Identifies a diagnostic by its text, not by its position.
 using Message = std::pair<Code, std::string>;
 
-/// Applies fixes, except those of messages in `refused`, round after round. Returns false where the rounds
-/// do not end, and adds the messages of the repeating fixes to `endless`.
-static bool fixInRounds(FixedText &result, bool maybe, CheckText check, const std::set<Message> &refused,
-                         std::set<Message> &endless) {
+/// Applies fixes, except those of messages in `refused`, round after round. Returns false where the
+/// rounds do not end, and adds the messages of the repeating fixes to `endless`.
+static bool fixInRounds(FixedText &result, bool maybe, CheckText check,
+                        const std::set<Message> &refused, std::set<Message> &endless) {
   // Each round may open one level of what nests, of which there are 256.
   constexpr unsigned rounds = 300;
   // Edits that make a text longer than this write without an end.
@@ -40,13 +40,16 @@ static bool fixInRounds(FixedText &result, bool maybe, CheckText check, const st
     std::string fixed;
     check(result.text, [&](const Diagnostics &diagnostics, uint32_t file) {
       std::vector<Edit> edits;
-      auto isRefused = [&](const Diagnostic &one) { return refused.count({one.code, one.message}) != 0; };
+      auto isRefused = [&](const Diagnostic &one) {
+        return refused.count({one.code, one.message}) != 0;
+      };
       for (const auto &[diagnostic, fix] : chooseFixes(diagnostics, file, maybe, isRefused)) {
         edits.insert(edits.end(), fix->edits.begin(), fix->edits.end());
         now.insert({diagnostic->code, diagnostic->message});
-        auto [line, column] = diagnostics.sourceManager().lineAndColumn(file, diagnostic->span.begin);
-        result.done.push_back((Twine(line) + ":" + Twine(column) + ": fixed " + codeInfo(diagnostic->code).code + ": " +
-                               fix->message)
+        auto [line, column] =
+            diagnostics.sourceManager().lineAndColumn(file, diagnostic->span.begin);
+        result.done.push_back((Twine(line) + ":" + Twine(column) + ": fixed " +
+                               codeInfo(diagnostic->code).code + ": " + fix->message)
                                   .str());
       }
       fixed = applyEdits(result.text, std::move(edits));

@@ -13,18 +13,19 @@
 namespace tegula {
 
 /// Checks a text and shows what was found to `visit`.
-using CheckText =
-    llvm::function_ref<void(llvm::StringRef text, llvm::function_ref<void(const Diagnostics &, uint32_t file)> visit)>;
+using CheckText = llvm::function_ref<void(
+    llvm::StringRef text, llvm::function_ref<void(const Diagnostics &, uint32_t file)> visit)>;
 
 struct FixedText {
   std::string text;
-  /// The fixes that were applied, `3:11: fixed E0111: write '='`, with positions in the text of their round.
+  /// The fixes that were applied, `3:11: fixed E0111: write '='`, with positions in the text of
+  /// their round.
   std::vector<std::string> done;
 };
 
-/// Applies the safe fixes of a text, with `maybe` the first suggestions too, and checks the result again
-/// until it has none. Leaves out fixes that undo each other or grow without an end, so that a second call
-/// changes nothing.
+/// Applies the safe fixes of a text, with `maybe` the first suggestions too, and checks the result
+/// again until it has none. Leaves out fixes that undo each other or grow without an end, so that a
+/// second call changes nothing.
 FixedText fixUntilStable(llvm::StringRef text, bool maybe, CheckText check);
 
 } // namespace tegula

@@ -37,12 +37,18 @@ const Invention *findInvention(Invention::Kind kind, StringRef name) {
 
 static StringRef kindName(Invention::Kind kind) {
   switch (kind) {
-  case Invention::Type: return "type";
-  case Invention::Function: return "function";
-  case Invention::Keyword: return "keyword";
-  case Invention::Value: return "name";
-  case Invention::Member: return "member";
-  case Invention::Statement: return "statement";
+  case Invention::Type:
+    return "type";
+  case Invention::Function:
+    return "function";
+  case Invention::Keyword:
+    return "keyword";
+  case Invention::Value:
+    return "name";
+  case Invention::Member:
+    return "member";
+  case Invention::Statement:
+    return "statement";
   }
   llvm_unreachable("all kinds are named");
 }

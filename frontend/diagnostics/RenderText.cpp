@@ -127,8 +127,8 @@ static void printPlace(raw_ostream &os, const SourceManager &sources, Span span,
   auto [line, column] = sources.lineAndColumn(span.file, span.begin);
   StringRef text = sources.lineText(span.file, span.begin);
   uint32_t begin = span.begin - (text.data() - sources.text(span.file).data());
-  uint32_t length = std::min<uint32_t>(span.end - span.begin,
-                                       text.size() > begin ? text.size() - begin : 0);
+  uint32_t length =
+      std::min<uint32_t>(span.end - span.begin, text.size() > begin ? text.size() - begin : 0);
   printSnippet(os, text, line, begin, begin + length, color);
 }
 
@@ -136,9 +136,8 @@ static void printPlace(raw_ostream &os, const SourceManager &sources, Span span,
 static void printFix(raw_ostream &os, const SourceManager &sources, const Fix &fix) {
   os << "  fix: " << fix.message << '\n';
   std::vector<Edit> edits = fix.edits;
-  if (edits.empty() || llvm::any_of(edits, [&](const Edit &edit) {
-        return edit.span.file != edits[0].span.file;
-      }))
+  if (edits.empty() ||
+      llvm::any_of(edits, [&](const Edit &edit) { return edit.span.file != edits[0].span.file; }))
     return;
   uint32_t file = edits[0].span.file;
   llvm::stable_sort(edits, [](const Edit &a, const Edit &b) {
@@ -199,9 +198,15 @@ void Diagnostics::printText(raw_ostream &os, bool color) const {
       place(diagnostic.span);
     StringRef code = codeInfo(diagnostic.code).code;
     switch (diagnostic.severity) {
-    case Severity::Error: heading(raw_ostream::RED, "error[" + code + "]"); break;
-    case Severity::Warning: heading(raw_ostream::MAGENTA, "warning[" + code + "]"); break;
-    case Severity::Remark: heading(raw_ostream::CYAN, "remark[" + code + "]"); break;
+    case Severity::Error:
+      heading(raw_ostream::RED, "error[" + code + "]");
+      break;
+    case Severity::Warning:
+      heading(raw_ostream::MAGENTA, "warning[" + code + "]");
+      break;
+    case Severity::Remark:
+      heading(raw_ostream::CYAN, "remark[" + code + "]");
+      break;
     }
     os << ": " << diagnostic.message << '\n';
     if (diagnostic.span.isValid())

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For tools that hold a model's output to a grammar (`tegula grammar`). The source is dsl/Tegula.g4 alone, in
-// ANTLR's notation, with its lines '//=' in the place of the rules that take more than the language.
+// For tools that hold a model's output to a grammar (`tegula grammar`). The source is dsl/Tegula.g4
+// alone, in ANTLR's notation, with its lines '//=' in the place of the rules that take more than
+// the language.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_FRONTEND_GRAMMAR_GRAMMAR_H
@@ -69,7 +70,8 @@ Grammar read(llvm::StringRef text);
 std::string printLark(const Grammar &grammar);
 /// For llguidance, which reads Lark's notation with other regular expressions.
 std::string printLlguidance(const Grammar &grammar);
-/// GBNF of llama.cpp, which has no tokens: characters, with blanks and comments wherever they may stand.
+/// GBNF of llama.cpp, which has no tokens: characters, with blanks and comments wherever they may
+/// stand.
 std::string printGbnf(const Grammar &grammar);
 
 } // namespace tegula::grammar

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// GBNF knows no tokens, so its rules say where blanks may stand: before each token, and between two words at
-// least one. Whether a rule's first token follows a word depends on where the rule stands, so a rule is printed
-// twice where both occur: `expression`, and `expression-spaced`, before which a word or a number may stand. What a
-// rule ends with is not told apart (that would be nine copies, and a choice between them for a reader to carry
-// along at each bracket): a word asks for a blank wherever one of the texts before it may end with a word.
+// GBNF knows no tokens, so its rules say where blanks may stand: before each token, and between two
+// words at least one. Whether a rule's first token follows a word depends on where the rule stands,
+// so a rule is printed twice where both occur: `expression`, and `expression-spaced`, before which
+// a word or a number may stand. What a rule ends with is not told apart (that would be nine copies,
+// and a choice between them for a reader to carry along at each bracket): a word asks for a blank
+// wherever one of the texts before it may end with a word.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/grammar/Grammar.h"
@@ -72,16 +73,23 @@ static std::string kebab(StringRef name) {
 
 static std::string character(char32_t c, bool inSet) {
   switch (c) {
-  case '\n': return "\\n";
-  case '\r': return "\\r";
-  case '\t': return "\\t";
-  case '\f': return "\\x0C";
-  case '\\': return "\\\\";
-  default: break;
+  case '\n':
+    return "\\n";
+  case '\r':
+    return "\\r";
+  case '\t':
+    return "\\t";
+  case '\f':
+    return "\\x0C";
+  case '\\':
+    return "\\\\";
+  default:
+    break;
   }
   if (c >= 0x80)
     return "\\u" + utohexstr(c, /*LowerCase=*/false, 4);
-  return (StringRef(inSet ? "[]" : "\"").contains(c) ? "\\" : "") + std::string(1, static_cast<char>(c));
+  return (StringRef(inSet ? "[]" : "\"").contains(c) ? "\\" : "") +
+         std::string(1, static_cast<char>(c));
 }
 
 static std::string quoted(StringRef text) {
@@ -142,8 +150,9 @@ static std::string firstCharacters(const Grammar &grammar, const Piece &piece) {
     return piece.text.substr(0, 1);
   case Piece::Set:
     for (char32_t c = 0; c < 0x80; ++c)
-      if (llvm::any_of(piece.ranges, [&](auto range) { return range.first <= c && c <= range.second; }) !=
-          piece.isNegated)
+      if (llvm::any_of(piece.ranges, [&](auto range) {
+            return range.first <= c && c <= range.second;
+          }) != piece.isNegated)
         result += static_cast<char>(c);
     return result;
   case Piece::Name:
@@ -161,8 +170,8 @@ static std::string firstCharacters(const Grammar &grammar, const Piece &piece) {
 
 static bool isWordCharacter(char c) { return isAlnum(c) || c == '_'; }
 
-/// The words of the pattern `first rest*` that are none of `words`, all of which begin with `prefix`:
-/// what may follow the prefix.
+/// The words of the pattern `first rest*` that are none of `words`, all of which begin with
+/// `prefix`: what may follow the prefix.
 static std::string otherWords(ArrayRef<StringRef> words, StringRef prefix, const Piece &first,
                               const Piece &rest) {
   std::string next, alternatives;
@@ -179,8 +188,9 @@ static std::string otherWords(ArrayRef<StringRef> words, StringRef prefix, const
   if (next.empty()) // the end of a word: another word goes on
     return set(rest, false) + "+";
   for (char c : next)
-    alternatives += quoted(StringRef(&c, 1)) + " " +
-                    ("(" + otherWords(words, (prefix + StringRef(&c, 1)).str(), first, rest) + ") | ");
+    alternatives +=
+        quoted(StringRef(&c, 1)) + " " +
+        ("(" + otherWords(words, (prefix + StringRef(&c, 1)).str(), first, rest) + ") | ");
   Piece others;
   others.kind = Piece::Set;
   std::string all = firstCharacters({}, prefix.empty() ? first : rest);
@@ -201,8 +211,8 @@ static std::string otherWords(ArrayRef<StringRef> words, StringRef prefix, const
 // Tokens
 //===----------------------------------------------------------------------===//
 
-/// A token whose alternatives begin with letters or digits here, with other characters there (`1.5`, `.5`) is
-/// two.
+/// A token whose alternatives begin with letters or digits here, with other characters there
+/// (`1.5`, `.5`) is two.
 std::vector<Lexeme> Printer::lexemes(const Piece &piece) const {
   StringRef literal = grammar.literalOf(piece);
   if (!literal.empty()) {
@@ -233,7 +243,8 @@ void Printer::printTokens() {
     name.kind = Piece::Name;
     name.text = rule.name;
     for (const Lexeme &lexeme : lexemes(name)) {
-      ArrayRef<Piece> parts = rule.body.kind == Piece::Choice ? ArrayRef(rule.body.parts) : rule.body;
+      ArrayRef<Piece> parts =
+          rule.body.kind == Piece::Choice ? ArrayRef(rule.body.parts) : rule.body;
       SmallVector<std::string> texts;
       for (const Piece &part : parts)
         if (isWordCharacter(firstCharacters(grammar, part)[0]) == lexeme.beginsWord)

@@ -15,8 +15,8 @@ using namespace llvm;
 namespace tegula::grammar {
 
 namespace {
-/// Lark itself, whose regular expressions are Python's, or llguidance, whose are Rust's: without looking
-/// ahead, but with '&' and '~' between them.
+/// Lark itself, whose regular expressions are Python's, or llguidance, whose are Rust's: without
+/// looking ahead, but with '&' and '~' between them.
 enum class Dialect { Lark, Llguidance };
 
 class Printer {
@@ -88,11 +88,16 @@ std::string Printer::piece(const Piece &of, bool alone) const {
 
 static std::string regexCharacter(char32_t c) {
   switch (c) {
-  case '\n': return "\\n";
-  case '\r': return "\\r";
-  case '\t': return "\\t";
-  case '\f': return "\\f";
-  default: break;
+  case '\n':
+    return "\\n";
+  case '\r':
+    return "\\r";
+  case '\t':
+    return "\\t";
+  case '\f':
+    return "\\f";
+  default:
+    break;
   }
   if (c >= 0x80)
     return "\\u" + utohexstr(c, /*LowerCase=*/true, 4);
@@ -165,9 +170,10 @@ std::string Printer::token(const Rule &rule) const {
 
 std::string Printer::run() {
   std::string result = "// The grammar of Tegula, made from dsl/Tegula.g4.\n";
-  result += dialect == Dialect::Lark
-                ? "// Lark(text, parser=\"earley\", lexer=\"basic\", start=\"file\")\n\n"
-                : "// For llguidance.\n\n%llguidance {\"allow_initial_skip\": true}\n\nstart: file\n";
+  result +=
+      dialect == Dialect::Lark
+          ? "// Lark(text, parser=\"earley\", lexer=\"basic\", start=\"file\")\n\n"
+          : "// For llguidance.\n\n%llguidance {\"allow_initial_skip\": true}\n\nstart: file\n";
   for (const Rule &rule : grammar.rules)
     if (!rule.isToken())
       result += ruleName(rule.name) + ": " + piece(rule.body, /*alone=*/true) + "\n";

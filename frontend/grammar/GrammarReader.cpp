@@ -18,7 +18,8 @@ using namespace llvm;
 namespace tegula::grammar {
 
 namespace {
-/// Reads rules one after the other. The text is the compiler's own: what it cannot read is our mistake.
+/// Reads rules one after the other. The text is the compiler's own: what it cannot read is our
+/// mistake.
 class Reader {
 public:
   explicit Reader(StringRef text) : rest(text) {}
@@ -26,7 +27,8 @@ public:
 
 private:
   [[noreturn]] void fail(const Twine &expected) {
-    report_fatal_error("Tegula.g4: expected " + expected + " before: " + rest.take_front(60), false);
+    report_fatal_error("Tegula.g4: expected " + expected + " before: " + rest.take_front(60),
+                       false);
   }
   void skipBlanks();
   bool consume(StringRef mark) {
@@ -84,11 +86,19 @@ char32_t Reader::character() {
   c = rest[0];
   rest = rest.drop_front();
   switch (c) {
-  case 'n': return '\n';
-  case 'r': return '\r';
-  case 't': return '\t';
-  case 'f': return '\f';
-  case '\'': case '\\': case ']': case '-': return c;
+  case 'n':
+    return '\n';
+  case 'r':
+    return '\r';
+  case 't':
+    return '\t';
+  case 'f':
+    return '\f';
+  case '\'':
+  case '\\':
+  case ']':
+  case '-':
+    return c;
   case 'u': {
     unsigned value;
     if (rest.take_front(4).getAsInteger(16, value))
@@ -96,7 +106,8 @@ char32_t Reader::character() {
     rest = rest.drop_front(4);
     return value;
   }
-  default: fail("an escape that is known here");
+  default:
+    fail("an escape that is known here");
   }
 }
 
@@ -163,7 +174,8 @@ Piece Reader::sequence() {
       identifier(); // the label of an alternative
       continue;
     }
-    if (rest.empty() || rest[0] == '|' || rest[0] == ')' || rest[0] == ';' || rest.starts_with("->"))
+    if (rest.empty() || rest[0] == '|' || rest[0] == ')' || rest[0] == ';' ||
+        rest.starts_with("->"))
       break;
     result.parts.push_back(element());
   }

@@ -69,8 +69,8 @@
 namespace tegula {
 
 struct EmitOptions {
-  /// Elements of a tile where the kernel's schedule names none. Any positive number is right; 0 takes
-  /// one that suits the target: compileKernel replaces it, emitIR itself takes 32.
+  /// Elements of a tile where the kernel's schedule names none. Any positive number is right; 0
+  /// takes one that suits the target: compileKernel replaces it, emitIR itself takes 32.
   int64_t tile = 0;
 };
 

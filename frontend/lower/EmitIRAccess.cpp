@@ -23,7 +23,8 @@ Value Emitter::valueOf(const Var &var) {
   assert(var.kind == Var::Data && "an index variable is used outside of its range");
   // What is unsigned is reported as such.
   Value value = var.data->type == DType::U64
-                    ? Value(arith::IndexCastUIOp::create(builder, locate(var.data->span), builder.getIndexType(), eval(var.data)))
+                    ? Value(arith::IndexCastUIOp::create(builder, locate(var.data->span),
+                                                         builder.getIndexType(), eval(var.data)))
                     : evalAs(var.data, builder.getIndexType());
   frames.back().vars[var.id] = value;
   return value;
@@ -74,7 +75,8 @@ SmallVector<tgl::AxisSpec> Emitter::axisSpecs(ArrayRef<const Var *> vars) {
       assert(begin && "a tile is used outside of its loop");
       specs.push_back({var->name, begin, end});
     } else if (usesAny(*var, vars.take_front(k))) {
-      for (const IndexExpr &bound : {var->lo, var->hi}) // data that they use as well is read before the op
+      for (const IndexExpr &bound :
+           {var->lo, var->hi}) // data that they use as well is read before the op
         for (const IndexVar &used : bound.variables())
           if (!used.isSymbol() && program.vars[used.position()].kind == Var::Data)
             valueOf(program.vars[used.position()]);
@@ -131,9 +133,10 @@ const Tensor *Emitter::constantTensor(const Tensor *tensor) {
 Value Emitter::readConstant(const Expr *expr, const Tensor &tensor) {
   Location loc = locate(expr->span);
   Type type = computeTypeOf(tensor.type);
-  Value value = isFloat(tensor.type)
-                    ? constant(type, *tensor.constantValue, loc)
-                    : constantInt(type, convertToInteger(*tensor.constantValue, tensor.type, false), loc);
+  Value value =
+      isFloat(tensor.type)
+          ? constant(type, *tensor.constantValue, loc)
+          : constantInt(type, convertToInteger(*tensor.constantValue, tensor.type, false), loc);
   if (isFloat(tensor.type) && typeOf(tensor.type) != type)
     value = convertTo(value, computeType(tensor.type), tensor.type, false, loc);
   if (!expr->fill)
@@ -169,8 +172,7 @@ Value Emitter::computeRead(const Expr *expr) {
     exact.push_back({valueExpr(numerator), valueExpr(denominator)});
   Value guard = expr->guard ? evalAs(expr->guard, builder.getI1Type()) : Value();
   Value fill = expr->fill ? evalAs(expr->fill, type) : Value();
-  std::string checked =
-      expr->dataDependent ? accessText(expr->span) : std::string();
+  std::string checked = expr->dataDependent ? accessText(expr->span) : std::string();
   return tgl::ReadOp::create(builder, loc, tensor, subscripts, fill, guard, exact, checked);
 }
 

@@ -99,9 +99,11 @@ Value Emitter::toStore(Value value, tgl::TglTensorType type, Location loc) {
 
 Value Emitter::convertTo(Value value, DType from, DType target, bool nearest, Location loc) {
   if (from == DType::U32) {
-    value = coerce(value, from, isFloat(target) ? Type(builder.getF64Type()) : builder.getI64Type(), loc);
+    value = coerce(value, from, isFloat(target) ? Type(builder.getF64Type()) : builder.getI64Type(),
+                   loc);
   } else if (from == DType::U64 && isFloat(target)) {
-    value = coerce(value, from, target == DType::F64 ? builder.getF64Type() : builder.getF32Type(), loc);
+    value = coerce(value, from, target == DType::F64 ? builder.getF64Type() : builder.getF32Type(),
+                   loc);
   } else if (from == DType::U64 && nearest) {
     // What is beyond the target's largest is so as an unsigned number alone.
     if (target == DType::U64)
@@ -422,13 +424,13 @@ Value Emitter::computeBinary(const Expr *expr) {
   case BinaryOp::Max:
     if (isFloating)
       return create<arith::MaximumFOp>(builder, loc, a, b);
-    return type.isInteger(1)          ? create<arith::OrIOp>(builder, loc, a, b)
+    return type.isInteger(1)        ? create<arith::OrIOp>(builder, loc, a, b)
            : isUnsigned(expr->type) ? create<arith::MaxUIOp>(builder, loc, a, b)
                                     : create<arith::MaxSIOp>(builder, loc, a, b);
   case BinaryOp::Min:
     if (isFloating)
       return create<arith::MinimumFOp>(builder, loc, a, b);
-    return type.isInteger(1)          ? create<arith::AndIOp>(builder, loc, a, b)
+    return type.isInteger(1)        ? create<arith::AndIOp>(builder, loc, a, b)
            : isUnsigned(expr->type) ? create<arith::MinUIOp>(builder, loc, a, b)
                                     : create<arith::MinSIOp>(builder, loc, a, b);
   case BinaryOp::And:
@@ -538,7 +540,8 @@ Value Emitter::power(const Expr *expr) {
     return result ? result : constant(type, 1, loc);
   };
   if (!isa<FloatType>(type))
-    return known && *known >= 0 ? multiplied(static_cast<uint64_t>(*known)) : integerPower(expr, base);
+    return known && *known >= 0 ? multiplied(static_cast<uint64_t>(*known))
+                                : integerPower(expr, base);
   if (known) {
     if (*known == 0 || *known == 1 || *known == 2 || *known == 3 || *known == 4)
       return multiplied(static_cast<uint64_t>(*known));
@@ -553,8 +556,8 @@ Value Emitter::power(const Expr *expr) {
   return create<math::PowFOp>(builder, loc, base, evalAs(expr->operands[1], type));
 }
 
-/// By repeated squaring over the bits that the exponent may have, without a branch, so that it works on
-/// vectors. Below 0 the power is that of PyTorch: of 1 and -1 what it is, of all else 0.
+/// By repeated squaring over the bits that the exponent may have, without a branch, so that it
+/// works on vectors. Below 0 the power is that of PyTorch: of 1 and -1 what it is, of all else 0.
 Value Emitter::integerPower(const Expr *expr, Value base) {
   Location loc = locate(expr->span);
   Type type = base.getType();
@@ -565,7 +568,8 @@ Value Emitter::integerPower(const Expr *expr, Value base) {
   unsigned bits = std::min(expr->exponentBits, mayBeNegative ? width - 1 : width);
   Value result = one, square = base;
   for (unsigned n = 0; n != bits; ++n) {
-    Value bit = create<arith::AndIOp>(builder, loc, exponent, constantInt(type, int64_t(1) << n, loc));
+    Value bit =
+        create<arith::AndIOp>(builder, loc, exponent, constantInt(type, int64_t(1) << n, loc));
     Value isSet = compare(BinaryOp::NE, bit, zero, loc);
     Value factor = arith::SelectOp::create(builder, loc, isSet, square, one);
     result = create<arith::MulIOp>(builder, loc, result, factor);
@@ -601,7 +605,7 @@ Value Emitter::shift(const Expr *expr) {
   Value last = constantInt(type, isArithmetic ? width - 1 : 0, loc);
   Value result =
       shifted(arith::SelectOp::create(builder, loc, isInside, coerce(count, type, loc), last));
-  return isArithmetic ? result
-                      : arith::SelectOp::create(builder, loc, isInside, result,
-                                                constantInt(type, 0, loc));
+  return isArithmetic
+             ? result
+             : arith::SelectOp::create(builder, loc, isInside, result, constantInt(type, 0, loc));
 }

@@ -82,7 +82,8 @@ private:
   };
   LastWriters emitLastWriters(const Stmt &stmt);
   mlir::Value numberOf(const LastWriters &last, mlir::Location loc);
-  mlir::Value isLastWriter(const LastWriters &last, mlir::Value guard, llvm::StringRef checked, mlir::Location loc);
+  mlir::Value isLastWriter(const LastWriters &last, mlir::Value guard, llvm::StringRef checked,
+                           mlir::Location loc);
   /// A tensor of a storage type that a statement accumulates into.
   struct NarrowSum {
     const Tensor *tensor = nullptr;
@@ -92,7 +93,8 @@ private:
   llvm::SmallVector<NarrowSum> narrowSums(const Stmt &root);
   bool isTouchedAlone(const Stmt &root, const Stmt &sum);
   void copyTouched(const Stmt &sum, mlir::Value from, mlir::Value to);
-  void emitNarrowSums(const Stmt &stmt, llvm::ArrayRef<NarrowSum> narrow, llvm::ArrayRef<Stmt *> following);
+  void emitNarrowSums(const Stmt &stmt, llvm::ArrayRef<NarrowSum> narrow,
+                      llvm::ArrayRef<Stmt *> following);
   void emitDefine(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
   bool isOnHost(const Expr *expr);
   mlir::Value roundedState(const StateDef &state, const Expr *value);
@@ -142,8 +144,7 @@ private:
   mlir::Value computeUnary(const Expr *expr);
   mlir::Value computeBinary(const Expr *expr);
   mlir::Value compare(tegula::checked::Binary op, mlir::Value lhs, mlir::Value rhs,
-                      mlir::Location loc,
-                      bool isUnsigned = false);
+                      mlir::Location loc, bool isUnsigned = false);
   mlir::Value integerDivision(bool remainder, const Expr *expr);
   mlir::Value floatDivision(bool remainder, mlir::Value lhs, mlir::Value rhs, mlir::Location loc);
   mlir::Value power(const Expr *expr);
@@ -165,7 +166,8 @@ private:
   /// What `precision`, which is set, means for a sum; IR knows no precision of convolutions alone.
   llvm::StringRef precisionOf(bool isConvolution) const;
   mlir::Value computeScan(const Expr *expr);
-  mlir::Value convertTo(mlir::Value value, DType from, DType target, bool nearest, mlir::Location loc);
+  mlir::Value convertTo(mlir::Value value, DType from, DType target, bool nearest,
+                        mlir::Location loc);
   /// To another compute type: exact where that is wider, else rounded, wrapped or compared with 0.
   mlir::Value coerce(mlir::Value value, mlir::Type type, mlir::Location loc);
   /// What is written to an element of `type`: rounded once.
@@ -233,7 +235,8 @@ private:
   llvm::DenseMap<unsigned, std::pair<mlir::Value, mlir::Value>> tileBounds;
   std::vector<Frame> frames;
   const LastWriters *lastWriters = nullptr; ///< of the equation that is being written
-  llvm::DenseMap<const Stmt *, LastWriters> blockWriters; ///< of equations of the block, found before it
+  llvm::DenseMap<const Stmt *, LastWriters>
+      blockWriters; ///< of equations of the block, found before it
   /// Axes of the enclosing parallel blocks, in order.
   llvm::SmallVector<const Var *> blockAxes;
   /// Number of `tgl.parallel`s around.

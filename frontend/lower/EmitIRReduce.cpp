@@ -91,21 +91,26 @@ Value Emitter::flipFirstBit(Value value, Location loc) {
   return arith::XOrIOp::create(builder, loc, value, bit);
 }
 
-/// `extreme`, or where data leave nothing to take it of a report, like that of a subscript that is outside.
+/// `extreme`, or where data leave nothing to take it of a report, like that of a subscript that is
+/// outside.
 Value Emitter::requireElements(const Expr *expr, Value extreme) {
   Location loc = locate(expr->span);
   Value count = reduceOver(expr, Reduction::Count, splitAtData(expr->vars), nullptr);
-  Value none = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, count, constantInt(count.getType(), 0, loc));
+  Value none = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, count,
+                                     constantInt(count.getType(), 0, loc));
   if (expr->guard)
     none = arith::AndIOp::create(builder, loc, none, evalAs(expr->guard, builder.getI1Type()));
   // A tensor without elements: what is read of it is outside.
   Operation *around = builder.getInsertionBlock()->getParentOp();
-  auto kernel = isa<tgl::KernelOp>(around) ? cast<tgl::KernelOp>(around) : around->getParentOfType<tgl::KernelOp>();
+  auto kernel = isa<tgl::KernelOp>(around) ? cast<tgl::KernelOp>(around)
+                                           : around->getParentOfType<tgl::KernelOp>();
   OpBuilder front = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  auto type = tgl::TglTensorType::get(builder.getContext(), {tgl::IndexExprAttr::get(builder.getContext(), IndexExpr(0))},
+  auto type = tgl::TglTensorType::get(builder.getContext(),
+                                      {tgl::IndexExprAttr::get(builder.getContext(), IndexExpr(0))},
                                       extreme.getType());
   Value empty = tgl::TempOp::create(front, loc, type, "nothing");
-  auto missing = tgl::ReadOp::create(builder, loc, empty, {tgl::ValueExpr(int64_t(0))}, Value(), none, {}, accessText(expr->span));
+  auto missing = tgl::ReadOp::create(builder, loc, empty, {tgl::ValueExpr(int64_t(0))}, Value(),
+                                     none, {}, accessText(expr->span));
   missing->setAttr(tgl::reportsAsAttrName, builder.getStringAttr("is of nothing"));
   return arith::SelectOp::create(builder, loc, none, missing, extreme);
 }
@@ -157,25 +162,24 @@ Value Emitter::reduceOver(const Expr *expr, Reduction kind, ArrayRef<ArrayRef<co
   bool isInnermost = groups.size() == 1;
   // Counts of counts are sums.
   Reduction own = !isInnermost && kind == Reduction::Count ? Reduction::Sum : kind;
-  return createReduce(expr, own, type, groups.front(), isInnermost && expr->filter, loc,
-                      [&]() -> SmallVector<Value> {
-                        if (!isInnermost)
-                          return {reduceOver(expr, kind, groups.drop_front(), value, transform)};
-                        SmallVector<Value> yielded;
-                        Value filter =
-                            expr->filter ? evalAs(expr->filter, builder.getI1Type()) : Value();
-                        if (value) {
-                          Value point = eval(value);
-                          point = coerce(point, value->type,
-                                         pointType(kind, type, point.getType(), builder), loc);
-                          yielded.push_back(transform ? transform(point) : point);
-                        } else {
-                          yielded.push_back(constantInt(builder.getI1Type(), 1, loc));
-                        }
-                        if (filter)
-                          yielded.push_back(filter);
-                        return yielded;
-                      });
+  return createReduce(
+      expr, own, type, groups.front(), isInnermost && expr->filter, loc,
+      [&]() -> SmallVector<Value> {
+        if (!isInnermost)
+          return {reduceOver(expr, kind, groups.drop_front(), value, transform)};
+        SmallVector<Value> yielded;
+        Value filter = expr->filter ? evalAs(expr->filter, builder.getI1Type()) : Value();
+        if (value) {
+          Value point = eval(value);
+          point = coerce(point, value->type, pointType(kind, type, point.getType(), builder), loc);
+          yielded.push_back(transform ? transform(point) : point);
+        } else {
+          yielded.push_back(constantInt(builder.getI1Type(), 1, loc));
+        }
+        if (filter)
+          yielded.push_back(filter);
+        return yielded;
+      });
 }
 
 /// In two steps: the mean, then the mean square of the distances.

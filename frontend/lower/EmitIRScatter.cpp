@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `y[slot[i], d] = x[i, d]`, where rows may meet: a table with one number for each row of y holds the
-// last i that writes it. The rows that are written are set to -1, each i takes the maximum with its own
-// number, and then the rows whose number it is are copied. Dims that the left side shows by an index
-// alone, such as d, have no part in the table.
+// `y[slot[i], d] = x[i, d]`, where rows may meet: a table with one number for each row of y holds
+// the last i that writes it. The rows that are written are set to -1, each i takes the maximum with
+// its own number, and then the rows whose number it is are copied. Dims that the left side shows by
+// an index alone, such as d, have no part in the table.
 //
-// Sums in storage types: the elements that a statement adds to are read into a wider tensor, added to
-// there, and rounded back once. Elements that nothing is added to are not touched.
+// Sums in storage types: the elements that a statement adds to are read into a wider tensor, added
+// to there, and rounded back once. Elements that nothing is added to are not touched.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/lower/EmitIRImpl.h"
@@ -60,7 +60,8 @@ Emitter::LastWriters Emitter::emitLastWriters(const Stmt &stmt) {
     if (contains(deciding, var->id))
       position = position * (var->hi - var->lo) + (IndexExpr::dim(var->id) - var->lo);
   last.position = position;
-  last.table = tgl::TempOp::create(builder, loc, tensorType(dims, builder.getI64Type()), stmt.tensor->name + ".last");
+  last.table = tgl::TempOp::create(builder, loc, tensorType(dims, builder.getI64Type()),
+                                   stmt.tensor->name + ".last");
   SmallVector<const Var *, 4> axes = unboundAxes(withBounds(deciding), inTargetOrder(stmt));
   auto atPoints = [&](tgl::ReduceKind combine, llvm::function_ref<Value()> value) {
     forPoints(axes, loc, [&] {
@@ -75,13 +76,15 @@ Emitter::LastWriters Emitter::emitLastWriters(const Stmt &stmt) {
 }
 
 Value Emitter::numberOf(const LastWriters &last, Location loc) {
-  return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), indexOf(last.position, loc));
+  return arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
+                                    indexOf(last.position, loc));
 }
 
 /// Whether the current point is the last that writes its row.
 Value Emitter::isLastWriter(const LastWriters &last, Value guard, StringRef checked, Location loc) {
-  Value found = tgl::ReadOp::create(builder, loc, last.table, valueExprs(last.subscripts), Value(), guard,
-                                    ArrayRef<std::pair<tgl::ValueExpr, tgl::ValueExpr>>(), checked);
+  Value found =
+      tgl::ReadOp::create(builder, loc, last.table, valueExprs(last.subscripts), Value(), guard,
+                          ArrayRef<std::pair<tgl::ValueExpr, tgl::ValueExpr>>(), checked);
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, found, numberOf(last, loc));
 }
 
@@ -90,14 +93,17 @@ Value Emitter::isLastWriter(const LastWriters &last, Value guard, StringRef chec
 //===----------------------------------------------------------------------===//
 
 static bool isNarrowSum(const Stmt &stmt) {
-  return stmt.kind == Stmt::Equation && stmt.accumulate && computeType(stmt.tensor->type) != stmt.tensor->type;
+  return stmt.kind == Stmt::Equation && stmt.accumulate &&
+         computeType(stmt.tensor->type) != stmt.tensor->type;
 }
 
-/// Whether the elements that `sum` adds to are known before `root`, the statement that it is or stands in,
-/// and nothing else in there looks at its tensor.
+/// Whether the elements that `sum` adds to are known before `root`, the statement that it is or
+/// stands in, and nothing else in there looks at its tensor.
 bool Emitter::isTouchedAlone(const Stmt &root, const Stmt &sum) {
   bool alone = true;
-  auto inspect = [&](const Expr *value) { alone &= !value || !analysis.readsTensor(value, sum.tensor); };
+  auto inspect = [&](const Expr *value) {
+    alone &= !value || !analysis.readsTensor(value, sum.tensor);
+  };
   auto visit = [&](const Stmt &stmt) {
     inspect(stmt.value);
     inspect(stmt.guard);
@@ -107,7 +113,8 @@ bool Emitter::isTouchedAlone(const Stmt &root, const Stmt &sum) {
       inspect(stmt.state->init);
     for (const IndexExpr &subscript : stmt.subscripts)
       alone &= !analysis.readsTensor(subscript, sum.tensor);
-    alone &= stmt.kind == Stmt::Equation || stmt.kind == Stmt::Define || stmt.kind == Stmt::Parallel;
+    alone &=
+        stmt.kind == Stmt::Equation || stmt.kind == Stmt::Define || stmt.kind == Stmt::Parallel;
     alone &= stmt.kind != Stmt::Equation || stmt.tensor != sum.tensor || stmt.accumulate;
   };
   visit(root);
@@ -115,7 +122,8 @@ bool Emitter::isTouchedAlone(const Stmt &root, const Stmt &sum) {
   // Values of a block do not exist outside of it.
   auto isOutside = [&](const Expr *value) {
     return !analysis.refersTo(value, [&](const Expr *node) {
-      return node->kind == Expr::State || (node->kind == Expr::Let && !isStored(node->let) && &root != &sum);
+      return node->kind == Expr::State ||
+             (node->kind == Expr::Let && !isStored(node->let) && &root != &sum);
     });
   };
   alone &= !sum.guard || isOutside(sum.guard);
@@ -164,14 +172,16 @@ void Emitter::copyTouched(const Stmt &sum, Value from, Value to) {
   forPoints(axes, loc, [&] {
     SmallVector<tgl::ValueExpr> subscripts = valueExprs(sum.subscripts);
     Value guard = sum.guard ? evalAs(sum.guard, builder.getI1Type()) : Value();
-    Value element = tgl::ReadOp::create(builder, loc, from, subscripts, Value(), guard,
-                                        ArrayRef<std::pair<tgl::ValueExpr, tgl::ValueExpr>>(), checked);
+    Value element =
+        tgl::ReadOp::create(builder, loc, from, subscripts, Value(), guard,
+                            ArrayRef<std::pair<tgl::ValueExpr, tgl::ValueExpr>>(), checked);
     tgl::WriteOp::create(builder, loc, toStore(element, type, loc), to, subscripts, guard,
                          tellApart ? std::nullopt : std::optional(tgl::ReduceKind::Any), checked);
   });
 }
 
-void Emitter::emitNarrowSums(const Stmt &stmt, ArrayRef<NarrowSum> narrow, ArrayRef<Stmt *> following) {
+void Emitter::emitNarrowSums(const Stmt &stmt, ArrayRef<NarrowSum> narrow,
+                             ArrayRef<Stmt *> following) {
   Location loc = locate(stmt.span);
   SmallVector<Value> targets;
   auto copy = [&](const NarrowSum &sum, Value from, Value to) {

@@ -93,7 +93,8 @@ void Emitter::emitEquation(const Stmt &stmt) {
               [&] { emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value)); });
     return;
   }
-  // No point of a block reads what another one writes: each goes through its own elements on its own.
+  // No point of a block reads what another one writes: each goes through its own elements on its
+  // own.
   SmallVector<const Var *> ofBlock, own;
   for (const Var *axis : axes)
     (llvm::is_contained(blockAxes, axis) ? ofBlock : own).push_back(axis);
@@ -152,8 +153,7 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
       guard = guard ? arith::AndIOp::create(builder, loc, guard, isFirst) : isFirst;
     }
   }
-  std::string checked =
-      stmt.dataDependent ? accessText(stmt.span) : std::string();
+  std::string checked = stmt.dataDependent ? accessText(stmt.span) : std::string();
   auto also = [&](Value condition) {
     guard = guard ? arith::AndIOp::create(builder, loc, guard, condition) : condition;
   };
@@ -173,7 +173,8 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
   }
   if (lastWriters)
     also(isLastWriter(*lastWriters, guard, checked, loc));
-  auto write = tgl::WriteOp::create(builder, loc, value, target, subscripts, guard, combine, checked);
+  auto write =
+      tgl::WriteOp::create(builder, loc, value, target, subscripts, guard, combine, checked);
   if (!stmt.distinct.empty())
     write->setAttr(tgl::distinctAttrName, builder.getStringAttr(stmt.distinct));
 }
@@ -292,7 +293,8 @@ Value Emitter::roundedState(const StateDef &state, const Expr *value) {
   Location loc = locate(value->span);
   Value result = evalAs(value, computeTypeOf(state.type));
   if (state.storage && typeOf(*state.storage) != result.getType())
-    result = coerce(convertTo(result, state.type, *state.storage, false, loc), result.getType(), loc);
+    result =
+        coerce(convertTo(result, state.type, *state.storage, false, loc), result.getType(), loc);
   return result;
 }
 

@@ -43,7 +43,8 @@ static bool hasException(antlr4::tree::ParseTree *tree) {
 }
 
 bool AstBuilder::isWrong(antlr4::ParserRuleContext *context, uint32_t begin, uint32_t end) const {
-  return isPartial && (hasException(context) || !context->getStop() || reporter.isWrong(begin, end));
+  return isPartial &&
+         (hasException(context) || !context->getStop() || reporter.isWrong(begin, end));
 }
 
 uint32_t AstBuilder::beginOf(antlr4::ParserRuleContext *context) const {
@@ -51,8 +52,9 @@ uint32_t AstBuilder::beginOf(antlr4::ParserRuleContext *context) const {
   return at < tokens.size() ? tokens[at].begin : static_cast<uint32_t>(reporter.text().size());
 }
 
-/// Notes the words of what is left out that may define something: those of a head, or, of statements, what
-/// stands in front of an `=`, where names outside of brackets are names that the kernel has lost.
+/// Notes the words of what is left out that may define something: those of a head, or, of
+/// statements, what stands in front of an `=`, where names outside of brackets are names that the
+/// kernel has lost.
 void AstBuilder::lose(uint32_t begin, uint32_t end, bool isStatement) {
   for (size_t at = 0; at != written.size(); ++at) {
     if (written[at].begin < begin || written[at].begin >= end)
@@ -65,7 +67,8 @@ void AstBuilder::lose(uint32_t begin, uint32_t end, bool isStatement) {
         file->lostWords.insert(text);
       continue;
     }
-    bool isAssign = text.ends_with("=") && text != "==" && text != "!=" && text != "<=" && text != ">=";
+    bool isAssign =
+        text.ends_with("=") && text != "==" && text != "!=" && text != "<=" && text != ">=";
     if (!isAssign)
       continue;
     // Back to where the statement starts: keyword arguments have an open bracket on the way.
@@ -103,7 +106,8 @@ void AstBuilder::build(G::FileContext *context, ast::File &to) {
     uint32_t begin = beginOf(definitions[i]);
     uint32_t next = i + 1 == definitions.size() ? end : beginOf(definitions[i + 1]);
     G::BlockContext *block = kernelContext ? kernelContext->block() : nullptr;
-    bool isLost = kernelContext ? !block || !block->getStop() || isWrong(kernelContext, begin, beginOf(block))
+    bool isLost = kernelContext
+                      ? !block || !block->getStop() || isWrong(kernelContext, begin, beginOf(block))
                   : functionContext ? isWrong(functionContext, begin, next)
                                     : true;
     if (isPartial && isLost)
@@ -187,9 +191,12 @@ std::unique_ptr<ast::Fn> AstBuilder::function(G::FunctionContext *context) {
 void AstBuilder::block(G::BlockContext *context, std::vector<ast::StmtPtr> &body) {
   std::vector<G::StatementContext *> statements = context->statement();
   uint32_t end = span(context).end;
-  if (uint32_t first = statements.empty() ? end : beginOf(statements.front()); isWrong(beginOf(context), first))
+  if (uint32_t first = statements.empty() ? end : beginOf(statements.front());
+      isWrong(beginOf(context), first))
     lose(beginOf(context), first, /*isStatement=*/true);
-  auto beginOfNext = [&](size_t i) { return i + 1 == statements.size() ? end : beginOf(statements[i + 1]); };
+  auto beginOfNext = [&](size_t i) {
+    return i + 1 == statements.size() ? end : beginOf(statements[i + 1]);
+  };
   auto blockOf = [](G::StatementContext *statement) -> G::BlockContext * {
     for (antlr4::tree::ParseTree *child : statement->children)
       if (auto *found = dynamic_cast<G::BlockContext *>(child))
@@ -200,8 +207,9 @@ void AstBuilder::block(G::BlockContext *context, std::vector<ast::StmtPtr> &body
   for (size_t i = statements.size(); i-- != 0;) {
     G::BlockContext *inner = blockOf(statements[i]);
     // What follows up to the next statement could not be read either.
-    isLost[i] = inner && inner->getStop() ? isWrong(statements[i], beginOf(statements[i]), beginOf(inner))
-                                          : isWrong(statements[i], beginOf(statements[i]), beginOfNext(i));
+    isLost[i] = inner && inner->getStop()
+                    ? isWrong(statements[i], beginOf(statements[i]), beginOf(inner))
+                    : isWrong(statements[i], beginOf(statements[i]), beginOfNext(i));
     // `z[i] = 2 x[i]`: what begins in the middle of a line is the rest of the statement before.
     if (i + 1 == statements.size() || !isLost[i + 1])
       continue;
@@ -228,7 +236,8 @@ void AstBuilder::block(G::BlockContext *context, std::vector<ast::StmtPtr> &body
   }
 }
 
-/// `precision`, `deterministic` and `distinct` open a kernel, `schedule` closes it; others are left out.
+/// `precision`, `deterministic` and `distinct` open a kernel, `schedule` closes it; others are left
+/// out.
 void AstBuilder::checkPlaces(std::vector<ast::StmtPtr> &body, bool ofKernel) {
   bool opening = ofKernel;
   const ast::Stmt *last = body.empty() ? nullptr : body.back().get();
@@ -298,8 +307,9 @@ ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {
       stmt->targets.push_back(target(each));
     stmt->accumulate = assignment->op->getType() == G::ACCUMULATE;
     if (assignment->combine) {
-      ast::Stmt::Combine combine = assignment->combine->getType() == G::MAX ? ast::Stmt::Combine::Max
-                                                                            : ast::Stmt::Combine::Min;
+      ast::Stmt::Combine combine = assignment->combine->getType() == G::MAX
+                                       ? ast::Stmt::Combine::Max
+                                       : ast::Stmt::Combine::Min;
       if (stmt->accumulate)
         reporter.report(Code::ForeignOperator, span(assignment->combine),
                         ("expected '" + ast::spelling(combine) + "' or '+='").str());
@@ -430,8 +440,8 @@ ast::Subscript AstBuilder::subscript(G::ExpressionContext *expr, G::RangeContext
   ast::Subscript result;
   result.span = where;
   G::ParenthesesContext *group = wholeParentheses(expr);
-  bool isGroup = group && (group->member().size() > 1 || !group->COMMA().empty() ||
-                           group->member(0)->range());
+  bool isGroup =
+      group && (group->member().size() > 1 || !group->COMMA().empty() || group->member(0)->range());
   if (!isGroup) {
     result.expr = expression(expr);
     if (of)

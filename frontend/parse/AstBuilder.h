@@ -15,9 +15,10 @@
 
 namespace tegula {
 
-/// Builds what was parsed without an error, and reports what the grammar allows and the language does
-/// not: statements in the wrong place, ranges outside of subscripts. Where there were errors, statements
-/// and heads that hold one are left out, and the names that they define are lost ones of their kernel.
+/// Builds what was parsed without an error, and reports what the grammar allows and the language
+/// does not: statements in the wrong place, ranges outside of subscripts. Where there were errors,
+/// statements and heads that hold one are left out, and the names that they define are lost ones of
+/// their kernel.
 class AstBuilder {
 public:
   /// `written`: the tokens before any were taken out.
@@ -28,7 +29,9 @@ public:
 private:
   using G = TegulaParser;
   /// Whether something of [begin, end) cannot be built.
-  bool isWrong(uint32_t begin, uint32_t end) const { return isPartial && reporter.isWrong(begin, end); }
+  bool isWrong(uint32_t begin, uint32_t end) const {
+    return isPartial && reporter.isWrong(begin, end);
+  }
   bool isWrong(antlr4::ParserRuleContext *context, uint32_t begin, uint32_t end) const;
   void lose(uint32_t begin, uint32_t end, bool isStatement);
   uint32_t beginOf(antlr4::ParserRuleContext *context) const;

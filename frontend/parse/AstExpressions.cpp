@@ -69,12 +69,18 @@ ast::ExprPtr AstBuilder::inversion(G::InversionContext *context) {
 
 static ast::CompareOp compareOp(size_t type) {
   switch (type) {
-  case TegulaParser::LESS: return ast::CompareOp::LT;
-  case TegulaParser::LESSEQUAL: return ast::CompareOp::LE;
-  case TegulaParser::GREATER: return ast::CompareOp::GT;
-  case TegulaParser::GREATEREQUAL: return ast::CompareOp::GE;
-  case TegulaParser::EQUAL: return ast::CompareOp::EQ;
-  default: return ast::CompareOp::NE;
+  case TegulaParser::LESS:
+    return ast::CompareOp::LT;
+  case TegulaParser::LESSEQUAL:
+    return ast::CompareOp::LE;
+  case TegulaParser::GREATER:
+    return ast::CompareOp::GT;
+  case TegulaParser::GREATEREQUAL:
+    return ast::CompareOp::GE;
+  case TegulaParser::EQUAL:
+    return ast::CompareOp::EQ;
+  default:
+    return ast::CompareOp::NE;
   }
 }
 
@@ -131,9 +137,9 @@ ast::ExprPtr AstBuilder::sum(G::SumContext *context) {
   ast::ExprPtr result = product(static_cast<G::ProductContext *>(context->children[0]));
   for (size_t i = 2; i < context->children.size(); i += 2) {
     antlr4::Token *sign = tokenOf(context->children[i - 1]);
-    result = binary(sign->getType() == G::PLUS ? ast::BinaryOp::Add : ast::BinaryOp::Sub, sign,
-                    std::move(result),
-                    product(static_cast<G::ProductContext *>(context->children[i])));
+    result =
+        binary(sign->getType() == G::PLUS ? ast::BinaryOp::Add : ast::BinaryOp::Sub, sign,
+               std::move(result), product(static_cast<G::ProductContext *>(context->children[i])));
   }
   return result;
 }
@@ -142,8 +148,8 @@ ast::ExprPtr AstBuilder::product(G::ProductContext *context) {
   ast::ExprPtr result = factor(static_cast<G::FactorContext *>(context->children[0]));
   for (size_t i = 2; i < context->children.size(); i += 2) {
     antlr4::Token *sign = tokenOf(context->children[i - 1]);
-    ast::BinaryOp op = sign->getType() == G::STAR    ? ast::BinaryOp::Mul
-                       : sign->getType() == G::SLASH ? ast::BinaryOp::Div
+    ast::BinaryOp op = sign->getType() == G::STAR      ? ast::BinaryOp::Mul
+                       : sign->getType() == G::SLASH   ? ast::BinaryOp::Div
                        : sign->getType() == G::PERCENT ? ast::BinaryOp::Mod
                                                        : ast::BinaryOp::FloorDiv;
     result = binary(op, sign, std::move(result),

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // ANTLR counts characters, everything else here counts bytes: this stream knows both. (ANTLR's own
-// ANTLRInputStream has thread-local variables that Debian's static library makes unfit for libtegula.)
+// ANTLRInputStream has thread-local variables that Debian's static library makes unfit for
+// libtegula.)
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_FRONTEND_PARSE_CHARACTERSTREAM_H

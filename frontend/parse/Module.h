@@ -25,7 +25,8 @@ namespace tegula {
 /// Belongs to one compilation: looking a library name up may parse it.
 class Module {
 public:
-  /// Parses `file`. Errors are reported without advice, which openModule adds; the module holds what could be understood.
+  /// Parses `file`. Errors are reported without advice, which openModule adds; the module holds
+  /// what could be understood.
   Module(SourceManager &sources, uint32_t file, Diagnostics &diagnostics);
 
   const ast::File &file() const { return *userFile; }
@@ -34,8 +35,8 @@ public:
   /// The file's own kernel of that name, its last one for an empty name; null if there is none.
   const ast::Kernel *entry(llvm::StringRef name) const;
 
-  /// What a call of `name` means: the file's own definition, else the library's. Code of the library
-  /// sees the library alone, names starting with `_` are private to it. Null: unknown.
+  /// What a call of `name` means: the file's own definition, else the library's. Code of the
+  /// library sees the library alone, names starting with `_` are private to it. Null: unknown.
   const ast::Kernel *findKernel(llvm::StringRef name, bool fromLibrary = false) const;
   const ast::Fn *findFn(llvm::StringRef name, bool fromLibrary = false) const;
 
@@ -52,8 +53,8 @@ public:
 
 private:
   struct LibraryEntry {
-    unsigned stdFile;           // position in stdFiles()
-    uint32_t begin, end;        // the definition's bytes
+    unsigned stdFile;    // position in stdFiles()
+    uint32_t begin, end; // the definition's bytes
     bool parsed = false;
     const ast::Kernel *kernel = nullptr;
     const ast::Fn *fn = nullptr;

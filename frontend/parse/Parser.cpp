@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/parse/Parser.h"
 
-#include "antlr4-runtime.h"
 #include "TegulaLexer.h"
 #include "TegulaParser.h"
+#include "antlr4-runtime.h"
 #include "frontend/parse/AstBuilder.h"
 #include "frontend/parse/CharacterStream.h"
 #include "frontend/parse/ParserErrors.h"
@@ -112,9 +112,9 @@ public:
     parser.removeErrorListeners();
   }
 
-  /// Null where the grammar refuses the tokens. A right program passes with prediction that ignores the calling
-  /// context and stops at the first failure; it is the faster way, and any program that it accepts has the
-  /// same tree both ways.
+  /// Null where the grammar refuses the tokens. A right program passes with prediction that ignores
+  /// the calling context and stops at the first failure; it is the faster way, and any program that
+  /// it accepts has the same tree both ways.
   TegulaParser::FileContext *accept() {
     setMode(antlr4::atn::PredictionMode::SLL);
     parser.setErrorHandler(std::make_shared<antlr4::BailErrorStrategy>());
@@ -145,8 +145,9 @@ private:
 };
 } // namespace
 
-/// Parses and builds `file`, or what of it is right. What the grammar accepts is taken as it stands; forms of other languages and
-/// brackets that were forgotten are looked for only in what it refuses.
+/// Parses and builds `file`, or what of it is right. What the grammar accepts is taken as it
+/// stands; forms of other languages and brackets that were forgotten are looked for only in what it
+/// refuses.
 static void parseTokens(std::vector<Token> tokens, SyntaxReporter &reporter, ast::File &file) {
   bool refused = false;
   if (mayBeRight(tokens)) {
@@ -163,8 +164,7 @@ static void parseTokens(std::vector<Token> tokens, SyntaxReporter &reporter, ast
     return;
   Grammar grammar(tokens);
   // Tokens of which nothing was reported are the same as before.
-  TegulaParser::FileContext *tree =
-      refused && !reporter.anyReported() ? nullptr : grammar.accept();
+  TegulaParser::FileContext *tree = refused && !reporter.anyReported() ? nullptr : grammar.accept();
   if (!tree)
     tree = grammar.recover(tokens, reporter);
   AstBuilder(tokens, written, reporter).build(tree, file);

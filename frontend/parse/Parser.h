@@ -20,17 +20,16 @@ namespace tegula {
 
 namespace limits {
 constexpr size_t fileBytes = 1 << 20;
-constexpr unsigned nesting = 256;            // brackets, unary operators, `**`
-constexpr unsigned statementTokens = 2000;   // of a statement, or of a parameter
-constexpr unsigned syntaxErrors = 50;        // reported in one run
+constexpr unsigned nesting = 256;          // brackets, unary operators, `**`
+constexpr unsigned statementTokens = 2000; // of a statement, or of a parameter
+constexpr unsigned syntaxErrors = 50;      // reported in one run
 } // namespace limits
 
 /// Parses the whole file. Where a syntax error was reported, the tree holds comments alone.
 std::unique_ptr<ast::File> parse(SourceManager &sources, uint32_t file, Diagnostics &diagnostics);
 
 /// Parses the definitions in bytes [begin, end) of a file; spans are those of the whole file.
-std::unique_ptr<ast::File> parseSlice(SourceManager &sources, Span slice,
-                                      Diagnostics &diagnostics);
+std::unique_ptr<ast::File> parseSlice(SourceManager &sources, Span slice, Diagnostics &diagnostics);
 
 } // namespace tegula
 

@@ -26,11 +26,11 @@ static bool isWordOfLanguage(size_t type) {
 }
 
 static const size_t operators[] = {
-    Grammar::PLUS, Grammar::MINUS,   Grammar::STAR,         Grammar::SLASH,   Grammar::FLOORDIV,
-    Grammar::AND,  Grammar::OR,      Grammar::PERCENT,      Grammar::POWER,   Grammar::LESS,
-    Grammar::EQUAL, Grammar::GREATER, Grammar::GREATEREQUAL, Grammar::LESSEQUAL,
-    Grammar::NOTEQUAL, Grammar::BITAND, Grammar::BITOR, Grammar::BITXOR, Grammar::SHIFTLEFT,
-    Grammar::SHIFTRIGHT};
+    Grammar::PLUS,         Grammar::MINUS,     Grammar::STAR,      Grammar::SLASH,
+    Grammar::FLOORDIV,     Grammar::AND,       Grammar::OR,        Grammar::PERCENT,
+    Grammar::POWER,        Grammar::LESS,      Grammar::EQUAL,     Grammar::GREATER,
+    Grammar::GREATEREQUAL, Grammar::LESSEQUAL, Grammar::NOTEQUAL,  Grammar::BITAND,
+    Grammar::BITOR,        Grammar::BITXOR,    Grammar::SHIFTLEFT, Grammar::SHIFTRIGHT};
 
 static std::string describe(const antlr4::misc::IntervalSet &expected,
                             const antlr4::dfa::Vocabulary &vocabulary) {
@@ -51,10 +51,10 @@ static std::string describe(const antlr4::misc::IntervalSet &expected,
       continue; // optional everywhere: says nothing
     if (isNameType(type) && (name || expression))
       continue;
-    if (expression && (type == Grammar::INTEGER || type == Grammar::FLOAT ||
-                       type == Grammar::STRING || type == Grammar::LPAREN ||
-                       type == Grammar::PLUS || type == Grammar::MINUS || type == Grammar::NOT ||
-                       type == Grammar::BITNOT))
+    if (expression &&
+        (type == Grammar::INTEGER || type == Grammar::FLOAT || type == Grammar::STRING ||
+         type == Grammar::LPAREN || type == Grammar::PLUS || type == Grammar::MINUS ||
+         type == Grammar::NOT || type == Grammar::BITNOT))
       continue;
     if (binary && is_contained(operators, type))
       continue;
@@ -82,8 +82,10 @@ SyntaxPlace ErrorStrategy::findPlace(antlr4::Parser *parser, size_t at) const {
        context = dynamic_cast<antlr4::ParserRuleContext *>(context->parent)) {
     size_t start = context->getStart() ? context->getStart()->getTokenIndex() : at;
     switch (context->getRuleIndex()) {
-    case Grammar::RuleStatement: return {SyntaxPlace::Statement, start, at};
-    case Grammar::RuleLet: return {SyntaxPlace::Statement, start, at};
+    case Grammar::RuleStatement:
+      return {SyntaxPlace::Statement, start, at};
+    case Grammar::RuleLet:
+      return {SyntaxPlace::Statement, start, at};
     case Grammar::RuleBlock:
     case Grammar::RuleFunctionBlock:
       if (start == at)
@@ -92,8 +94,10 @@ SyntaxPlace ErrorStrategy::findPlace(antlr4::Parser *parser, size_t at) const {
                                                             : SyntaxPlace::FunctionBlock,
               at, at};
     case Grammar::RuleFunction:
-    case Grammar::RuleKernel: return {SyntaxPlace::Head, start, at};
-    default: break;
+    case Grammar::RuleKernel:
+      return {SyntaxPlace::Head, start, at};
+    default:
+      break;
     }
   }
   return {SyntaxPlace::TopLevel, at, at};
@@ -134,17 +138,17 @@ bool ErrorStrategy::reportMissingOperator(const SyntaxPlace &place,
   size_t left = at;
   while (left > 0 && !tokens[left].firstOnLine)
     --left;
-  if (left == at || left == 0 || !isNameType(tokens[left].type) ||
-      tokens[left].brackets != 0 || endsOperand(tokens[left - 1].type))
+  if (left == at || left == 0 || !isNameType(tokens[left].type) || tokens[left].brackets != 0 ||
+      endsOperand(tokens[left - 1].type))
     return false;
   const Token &before = tokens[left - 1];
   if (before.type == Grammar::LBRACE || before.type == Grammar::RBRACE ||
       before.type == Grammar::SEMICOLON)
     return false;
-  reporter.report(Code::SyntaxError, reporter.span(before),
-                  ("expected an expression after '" + reporter.text(before) +
-                   "', found a new statement")
-                      .str());
+  reporter.report(
+      Code::SyntaxError, reporter.span(before),
+      ("expected an expression after '" + reporter.text(before) + "', found a new statement")
+          .str());
   return true;
 }
 
@@ -170,9 +174,11 @@ void ErrorStrategy::reportAt(antlr4::Parser *parser, size_t at,
   bool atEnd = at >= tokens.size();
   StringRef found = atEnd ? StringRef() : reporter.text(tokens[at]).take_front(40);
   bool virtualToken = !atEnd && found.empty();
-  Span where = atEnd || virtualToken
-                   ? (tokens.empty() ? Span{} : reporter.span(tokens[std::min(at, tokens.size()) - (at != 0)]))
-                   : reporter.span(tokens[at]);
+  Span where =
+      atEnd || virtualToken
+          ? (tokens.empty() ? Span{}
+                            : reporter.span(tokens[std::min(at, tokens.size()) - (at != 0)]))
+          : reporter.span(tokens[at]);
   std::string foundText =
       atEnd || virtualToken ? std::string("the end of the file") : ("'" + found + "'").str();
   std::string message = wanted.empty() ? "expected no " + foundText + " here"

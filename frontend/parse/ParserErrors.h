@@ -31,8 +31,7 @@ public:
 private:
   SyntaxPlace findPlace(antlr4::Parser *parser, size_t at) const;
   void reportAfterOperand(size_t at);
-  bool reportMissingOperator(const SyntaxPlace &place,
-                             const antlr4::misc::IntervalSet &expected);
+  bool reportMissingOperator(const SyntaxPlace &place, const antlr4::misc::IntervalSet &expected);
   void reportAt(antlr4::Parser *parser, size_t at, const antlr4::misc::IntervalSet &expected);
   size_t nextStatement(size_t start, size_t at, unsigned braces) const;
   size_t nextDefinition(size_t at) const;

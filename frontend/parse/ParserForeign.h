@@ -19,8 +19,8 @@
 
 namespace tegula {
 
-/// Whether there is a token that no program contains. ('//' that was meant to begin a comment is none: whether
-/// it is a division is known when the grammar has read on.)
+/// Whether there is a token that no program contains. ('//' that was meant to begin a comment is
+/// none: whether it is a division is known when the grammar has read on.)
 bool hasForeignTokens(llvm::ArrayRef<Token> tokens);
 /// Comments, characters and operators of other languages: reported, then removed or replaced.
 void replaceForeignTokens(std::vector<Token> &tokens, SyntaxReporter &reporter);

@@ -13,8 +13,8 @@
 
 #include "frontend/parse/ParserForeign.h"
 
-#include "frontend/diagnostics/Inventions.h"
 #include "TegulaLexer.h"
+#include "frontend/diagnostics/Inventions.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/Twine.h"
 
@@ -96,16 +96,16 @@ bool ForeignForm::statementWord() {
   for (size_t i : {place.at, place.start}) {
     const Invention *entry = findInvention(Invention::Statement, text(i));
     // A word that is a name here (`val[i] = ...`) is no statement word.
-    bool isName = isNameType(type(i)) && (type(i + 1) == Lexer::ASSIGN ||
-                                          type(i + 1) == Lexer::LBRACKET ||
-                                          type(i + 1) == Lexer::COMMA || type(i + 1) == Lexer::COLON ||
-                                          type(i + 1) == Lexer::ACCUMULATE);
+    bool isName =
+        isNameType(type(i)) && (type(i + 1) == Lexer::ASSIGN || type(i + 1) == Lexer::LBRACKET ||
+                                type(i + 1) == Lexer::COMMA || type(i + 1) == Lexer::COLON ||
+                                type(i + 1) == Lexer::ACCUMULATE);
     bool startsStatement =
         i == place.start || i == 0 || tokens[i].firstOnLine || !endsOperand(type(i - 1));
     if (!entry || isName || !startsStatement)
       continue;
-    auto found = error(Code::ForeignStatement, i,
-                       "there is no '" + text(i) + "': " + entry->advice());
+    auto found =
+        error(Code::ForeignStatement, i, "there is no '" + text(i) + "': " + entry->advice());
     if (found && !entry->replacement.empty() && isNameType(type(i + 1)))
       found->fix(("write '" + entry->replacement + "'").str(),
                  {{reporter.span(tokens[i]), entry->replacement.str()}}, Applicability::Safe);
@@ -155,7 +155,8 @@ bool ForeignForm::pythonBlock() {
   size_t colon = head ? place.at : lastOnLine(place.start);
   if (type(colon) != Lexer::COLON || lastOnLine(colon) != colon)
     return false;
-  auto found = error(Code::ForeignStatement, colon, "expected '{', found ':': blocks stand in braces");
+  auto found =
+      error(Code::ForeignStatement, colon, "expected '{', found ':': blocks stand in braces");
   if (!found || place.start >= colon)
     return true;
   // The block ends with the last line that is indented more than its head.
@@ -182,9 +183,10 @@ bool ForeignForm::pythonBlock() {
   std::string close = "\n" + file.substr(headLine, indent).str() + "}";
   uint32_t at = static_cast<uint32_t>(last);
   bool isSpaced = tokens[colon].begin > 0 && file[tokens[colon].begin - 1] == ' ';
-  found->fix("write braces",
-             {{reporter.span(tokens[colon]), isSpaced ? "{" : " {"}, {reporter.span(at, at), close}},
-             Applicability::Safe);
+  found->fix(
+      "write braces",
+      {{reporter.span(tokens[colon]), isSpaced ? "{" : " {"}, {reporter.span(at, at), close}},
+      Applicability::Safe);
   return true;
 }
 
@@ -258,11 +260,10 @@ bool ForeignForm::member() {
   std::string what = ofModule ? "there are no modules" : ("there is no '." + name + "'").str();
   if (!entry && !ofModule && called)
     what = ("there are no methods: functions take elements, '" + name + "(x[i, j])'").str();
-  auto found = reporter.report(
-      Code::ForeignAccess,
-      reporter.span(tokens[ofModule ? i - 1 : i].begin,
-                    tokens[std::min(last, tokens.size() - 1)].end),
-      what + (entry ? ": " + entry->advice() : ""));
+  auto found = reporter.report(Code::ForeignAccess,
+                               reporter.span(tokens[ofModule ? i - 1 : i].begin,
+                                             tokens[std::min(last, tokens.size() - 1)].end),
+                               what + (entry ? ": " + entry->advice() : ""));
   if (!found || !ofModule || !isNameType(type(last)))
     return true;
   // `math.exp(v)` is `exp(v)`; what has another name here is not renamed by dropping the module.
@@ -300,10 +301,13 @@ bool ForeignForm::updateOperator() {
   if (type(i) == Lexer::FOREIGN && op.size() == 2 && op[1] == '=' &&
       StringRef("-*/%").contains(op[0])) {
     StringRef target = reporter.text().slice(tokens[place.start].begin, tokens[i].begin).trim();
-    if (auto found = error(Code::ForeignOperator, i, "there is no '" + op + "': only '+=' accumulates"))
-      found->note(op == "-=" ? "write '" + (target + " += -(...)'").str()
-                             : "write '" + (target + " = " + target + " " + op.take_front() + " ...'").str() +
-                                   " for a state, or a new name");
+    if (auto found =
+            error(Code::ForeignOperator, i, "there is no '" + op + "': only '+=' accumulates"))
+      found->note(op == "-="
+                      ? "write '" + (target + " += -(...)'").str()
+                      : "write '" +
+                            (target + " = " + target + " " + op.take_front() + " ...'").str() +
+                            " for a state, or a new name");
     return true;
   }
   if ((type(i) == Lexer::PLUS || type(i) == Lexer::MINUS) && type(i + 1) == type(i) &&
@@ -339,8 +343,8 @@ bool ForeignForm::tupleTarget() {
     while (open > 0 && !tokens[open].firstOnLine)
       --open;
   }
-  if ((type(open) != Lexer::LPAREN && type(open) != Lexer::LBRACKET) ||
-      !tokens[open].firstOnLine || type(i) != Lexer::ASSIGN || tokens[i].brackets != 0)
+  if ((type(open) != Lexer::LPAREN && type(open) != Lexer::LBRACKET) || !tokens[open].firstOnLine ||
+      type(i) != Lexer::ASSIGN || tokens[i].brackets != 0)
     return false;
   if (auto found = error(Code::ForeignStatement, open,
                          "expected several results without brackets: 'a, b = k(x)'"))
@@ -432,16 +436,18 @@ bool ForeignForm::unnamedOutput() {
   for (size_t j = i; j < tokens.size() && text(j) != "kernel" && text(j) != "def"; ++j)
     if (text(j) == "return" && isNameType(type(j + 1)) && lastOnLine(j) == j + 1)
       name = text(j + 1).str();
-  auto found = error(Code::SyntaxError, i,
-                     "expected '(': outputs have names, '-> (y: f32[M, N])'");
+  auto found = error(Code::SyntaxError, i, "expected '(': outputs have names, '-> (y: f32[M, N])'");
   if (found && named) {
     // All that stands before the block or the sizes.
-    for (end = i; end + 1 < tokens.size() && type(end + 1) != Lexer::LBRACE && type(end + 1) != Lexer::WHERE;)
+    for (end = i; end + 1 < tokens.size() && type(end + 1) != Lexer::LBRACE &&
+                  type(end + 1) != Lexer::WHERE;)
       ++end;
-    bool onOneLine = llvm::none_of(tokens.slice(i, end + 1 - i), [](const Token &token) { return token.firstOnLine; });
+    bool onOneLine = llvm::none_of(tokens.slice(i, end + 1 - i),
+                                   [](const Token &token) { return token.firstOnLine; });
     if (end + 1 < tokens.size() && onOneLine)
-      found->fix("write parentheses", {{reporter.span(tokens[i].begin, tokens[i].begin), "("},
-                                       {reporter.span(tokens[end].end, tokens[end].end), ")"}},
+      found->fix("write parentheses",
+                 {{reporter.span(tokens[i].begin, tokens[i].begin), "("},
+                  {reporter.span(tokens[end].end, tokens[end].end), ")"}},
                  Applicability::Safe);
   }
   if (found && !named)
@@ -456,8 +462,8 @@ bool ForeignForm::report() {
   if (place.at >= tokens.size())
     return false;
   return lambda() || chainedSubscript() || slice() || member() || conditional() || equality() ||
-         updateOperator() || matrixProduct() || tupleTarget() || scheduleSeparator() || loopHead() || unnamedOutput() || parameterOrder() ||
-         declarationWord() || statementWord();
+         updateOperator() || matrixProduct() || tupleTarget() || scheduleSeparator() ||
+         loopHead() || unnamedOutput() || parameterOrder() || declarationWord() || statementWord();
 }
 
 bool reportForeignForm(ArrayRef<Token> tokens, const SyntaxPlace &place, SyntaxReporter &reporter) {

@@ -24,8 +24,7 @@ using Lexer = TegulaLexer;
 namespace tegula {
 
 static bool isWord(const Token &token) {
-  return isNameType(token.type) ||
-         (token.type >= Lexer::FOR && token.type <= Lexer::RETURN);
+  return isNameType(token.type) || (token.type >= Lexer::FOR && token.type <= Lexer::RETURN);
 }
 
 /// `word` with the blanks that it needs between its neighbours.
@@ -94,7 +93,7 @@ bool ForeignTokens::comment() {
   if (token.type == Lexer::FLOORDIV && isLineComment()) {
     end = lineEnd(token.begin);
     if (auto error = reporter.reportMended(Code::ForeignComment, reporter.span(token),
-                                     "expected '#' to start a comment, found '//'"))
+                                           "expected '#' to start a comment, found '//'"))
       error->fix("write '#'", {{reporter.span(token), "#"}}, Applicability::Safe);
   } else if (token.type == Lexer::SLASH && at + 1 < tokens.size() &&
              touches(token, tokens[at + 1]) &&
@@ -102,8 +101,8 @@ bool ForeignTokens::comment() {
     size_t close = text.find("*/", token.end + 1);
     end = static_cast<uint32_t>(close == StringRef::npos ? text.size() : close + 2);
     if (auto error = reporter.reportMended(Code::ForeignComment,
-                                     reporter.span(token.begin, tokens[at + 1].end),
-                                     "expected '#' to start a comment, found '/*'")) {
+                                           reporter.span(token.begin, tokens[at + 1].end),
+                                           "expected '#' to start a comment, found '/*'")) {
       StringRef body = text.slice(token.begin + 2, end - (close == StringRef::npos ? 0 : 2));
       bool alone = text.slice(end, lineEnd(end)).trim().empty() && !body.contains('\n');
       if (alone)
@@ -147,23 +146,26 @@ bool ForeignTokens::numberSuffix() {
     at += 2;
     return true;
   }
-  bool isSuffix = StringSwitch<bool>(suffix.lower()).Cases({"f", "l", "u", "ul", "h", "ull"}, true)
+  bool isSuffix = StringSwitch<bool>(suffix.lower())
+                      .Cases({"f", "l", "u", "ul", "h", "ull"}, true)
                       .Default(false);
-  if (auto error = reporter.report(Code::SyntaxError, both,
-                                   ("expected a number, found '" + text.slice(both.begin, both.end) +
-                                    "'")
-                                       .str())) {
+  if (auto error = reporter.report(
+          Code::SyntaxError, both,
+          ("expected a number, found '" + text.slice(both.begin, both.end) + "'").str())) {
     if (isSuffix)
       error->note("numbers take the type of what they meet")
           .fix("leave the suffix out", {{reporter.span(next), ""}}, Applicability::Safe);
-    else if (suffix.starts_with("_") && all_of(suffix, [](char c) { return c == '_' || isDigit(c); }))
-      error->fix("leave the underscores out", {{reporter.span(next), [&] {
-                                                  std::string digits;
-                                                  for (char c : suffix)
-                                                    if (c != '_')
-                                                      digits += c;
-                                                  return digits;
-                                                }()}},
+    else if (suffix.starts_with("_") &&
+             all_of(suffix, [](char c) { return c == '_' || isDigit(c); }))
+      error->fix("leave the underscores out",
+                 {{reporter.span(next),
+                   [&] {
+                     std::string digits;
+                     for (char c : suffix)
+                       if (c != '_')
+                         digits += c;
+                     return digits;
+                   }()}},
                  Applicability::Safe);
     else if (next.type == Lexer::IDENTIFIER && !suffix.starts_with("x") && !suffix.starts_with("_"))
       error->fix("multiply with '*'", {{reporter.span(next.begin, next.begin), "*"}});
@@ -178,27 +180,26 @@ bool ForeignTokens::character() {
   if (tokens[at].type != Lexer::UNKNOWN)
     return false;
   uint32_t begin = tokens[at].begin;
-  Replacement known =
-      StringSwitch<Replacement>(reporter.text(tokens[at]))
-          .Cases({"×", "·", "∗", "⋅"}, {"*", Lexer::STAR})
-          .Cases({"−", "–", "—"}, {"-", Lexer::MINUS})
-          .Case("÷", {"/", Lexer::SLASH})
-          .Cases({"≤", "⩽"}, {"<=", Lexer::LESSEQUAL})
-          .Cases({"≥", "⩾"}, {">=", Lexer::GREATEREQUAL})
-          .Case("≠", {"!=", Lexer::NOTEQUAL})
-          .Case("→", {"->", Lexer::ARROW})
-          .Case("∞", {"inf", Lexer::IDENTIFIER})
-          .Case("π", {"pi", Lexer::IDENTIFIER})
-          .Case("∧", {"and", Lexer::AND})
-          .Case("∨", {"or", Lexer::OR})
-          .Case("¬", {"not", Lexer::NOT})
-          .Case("…", {"...", Lexer::ELLIPSIS})
-          .Case("，", {",", Lexer::COMMA})
-          .Case("；", {";", Lexer::SEMICOLON})
-          .Case("：", {":", Lexer::COLON})
-          .Case("（", {"(", Lexer::LPAREN})
-          .Case("）", {")", Lexer::RPAREN})
-          .Default({});
+  Replacement known = StringSwitch<Replacement>(reporter.text(tokens[at]))
+                          .Cases({"×", "·", "∗", "⋅"}, {"*", Lexer::STAR})
+                          .Cases({"−", "–", "—"}, {"-", Lexer::MINUS})
+                          .Case("÷", {"/", Lexer::SLASH})
+                          .Cases({"≤", "⩽"}, {"<=", Lexer::LESSEQUAL})
+                          .Cases({"≥", "⩾"}, {">=", Lexer::GREATEREQUAL})
+                          .Case("≠", {"!=", Lexer::NOTEQUAL})
+                          .Case("→", {"->", Lexer::ARROW})
+                          .Case("∞", {"inf", Lexer::IDENTIFIER})
+                          .Case("π", {"pi", Lexer::IDENTIFIER})
+                          .Case("∧", {"and", Lexer::AND})
+                          .Case("∨", {"or", Lexer::OR})
+                          .Case("¬", {"not", Lexer::NOT})
+                          .Case("…", {"...", Lexer::ELLIPSIS})
+                          .Case("，", {",", Lexer::COMMA})
+                          .Case("；", {";", Lexer::SEMICOLON})
+                          .Case("：", {":", Lexer::COLON})
+                          .Case("（", {"(", Lexer::LPAREN})
+                          .Case("）", {")", Lexer::RPAREN})
+                          .Default({});
   // `kernel π(` wants a name of its own.
   if (known.type == Lexer::IDENTIFIER && !out.empty() && isNameType(out.back().type))
     known = {};
@@ -267,7 +268,7 @@ bool ForeignTokens::foreignOperator() {
     return false; // the parser sees what it stands in
   auto error =
       reporter.reportMended(Code::ForeignOperator, reporter.span(token),
-                      ("expected '" + known.text + "', found '" + spelled + "'").str());
+                            ("expected '" + known.text + "', found '" + spelled + "'").str());
   if (error)
     error->fix(("write '" + known.text + "'").str(),
                {{reporter.span(token), padded(text, token, known.text)}}, Applicability::Safe);
@@ -287,9 +288,12 @@ std::vector<Token> ForeignTokens::run() {
       if (auto error = reporter.report(Code::StringLiteral, reporter.span(tokens[at]),
                                        "the language has no strings"))
         error->note(reporter.text(tokens[at]).trim("\"'") == "same"
-                        ? "the padding is a number: 1 for 3 taps, 2 for 5; an even number of taps K has one more on the "
-                          "right: 'y[n, o, p] = sum(x[n, c, p + r - (K - 1)//2, fill=0]*w[o, c, r] for c, r)'"
-                        : "modes of PyTorch functions are kernels of their own: 'gelu_tanh(v)'; losses give the mean");
+                        ? "the padding is a number: 1 for 3 taps, 2 for 5; an even number of taps "
+                          "K has one more on the "
+                          "right: 'y[n, o, p] = sum(x[n, c, p + r - (K - 1)//2, fill=0]*w[o, c, r] "
+                          "for c, r)'"
+                        : "modes of PyTorch functions are kernels of their own: 'gelu_tanh(v)'; "
+                          "losses give the mean");
     out.push_back(tokens[at++]);
   }
   return std::move(out);

@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/parse/ParserTokens.h"
 
+#include "TegulaLexer.h"
 #include "frontend/parse/Parser.h"
 #include "frontend/parse/ParserForeign.h"
-#include "TegulaLexer.h"
 #include "llvm/ADT/APFloat.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
 #include <algorithm>
 
@@ -51,7 +51,8 @@ void SyntaxReporter::spoil(uint32_t begin, uint32_t end) {
 }
 
 bool SyntaxReporter::isSpoilt(uint32_t begin, uint32_t end) const {
-  return llvm::any_of(spoilt, [&](auto range) { return begin < range.second && range.first < end; });
+  return llvm::any_of(spoilt,
+                      [&](auto range) { return begin < range.second && range.first < end; });
 }
 
 bool isNameType(size_t type) {
@@ -99,12 +100,18 @@ static size_t closerOf(size_t opener) {
 
 static StringRef spelling(size_t bracket) {
   switch (bracket) {
-  case Lexer::LPAREN: return "(";
-  case Lexer::RPAREN: return ")";
-  case Lexer::LBRACKET: return "[";
-  case Lexer::RBRACKET: return "]";
-  case Lexer::LBRACE: return "{";
-  default: return "}";
+  case Lexer::LPAREN:
+    return "(";
+  case Lexer::RPAREN:
+    return ")";
+  case Lexer::LBRACKET:
+    return "[";
+  case Lexer::RBRACKET:
+    return "]";
+  case Lexer::LBRACE:
+    return "{";
+  default:
+    return "}";
   }
 }
 
@@ -206,7 +213,8 @@ bool BracketRepair::startsStatement(size_t at) const {
     if (next >= tokens.size())
       return false;
   }
-  if (next + 1 < tokens.size() && (tokens[next].type == Lexer::MAX || tokens[next].type == Lexer::MIN))
+  if (next + 1 < tokens.size() &&
+      (tokens[next].type == Lexer::MAX || tokens[next].type == Lexer::MIN))
     ++next; // y[i] max= v
   return tokens[next].type == Lexer::ASSIGN || tokens[next].type == Lexer::ACCUMULATE;
 }
@@ -351,8 +359,8 @@ std::optional<std::vector<Token>> BracketRepair::run() {
 // Limits
 //===----------------------------------------------------------------------===//
 
-/// What the recursion of parser, checker and printers depends on is bounded here. Without a reporter nothing
-/// is said.
+/// What the recursion of parser, checker and printers depends on is bounded here. Without a
+/// reporter nothing is said.
 static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter *reporter) {
   // For each open bracket, the unary operators and powers that its current operand stands under.
   std::vector<unsigned> operators = {0};
@@ -383,7 +391,8 @@ static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter *reporter) {
       } else {
         --brackets.back();
       }
-    } else if (token.type == Lexer::NOT || token.type == Lexer::POWER || token.type == Lexer::BITNOT ||
+    } else if (token.type == Lexer::NOT || token.type == Lexer::POWER ||
+               token.type == Lexer::BITNOT ||
                ((token.type == Lexer::MINUS || token.type == Lexer::PLUS) && !endsOperand(last))) {
       ++operators.back();
       ++depth;

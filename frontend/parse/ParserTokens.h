@@ -23,7 +23,7 @@ struct Token {
   size_t type; // of TegulaLexer
   uint32_t begin, end;
   bool firstOnLine = false;
-  unsigned braces = 0;  // `{` open before it
+  unsigned braces = 0;   // `{` open before it
   unsigned brackets = 0; // `(` and `[` open before it, since the last `{`
 };
 
@@ -48,8 +48,8 @@ public:
   bool isSpoilt(uint32_t begin, uint32_t end) const;
   bool anyReported() const { return count != 0; }
   unsigned numReported() const { return count; }
-  /// Whether an error was found in these bytes that the tokens were not mended of, or they are spoilt; all
-  /// of a text is wrong where there were too many errors.
+  /// Whether an error was found in these bytes that the tokens were not mended of, or they are
+  /// spoilt; all of a text is wrong where there were too many errors.
   bool isWrong(uint32_t begin, uint32_t end) const;
 
 private:
@@ -70,8 +70,8 @@ bool isNameType(size_t type);
 /// Whether an operand can end with it: after one, a name starts a new statement.
 bool endsOperand(size_t type);
 
-/// Whether the tokens (without end of file) may be a program as they stand: none is foreign, brackets have
-/// their partners, nothing is too deep or too long. Reports nothing.
+/// Whether the tokens (without end of file) may be a program as they stand: none is foreign,
+/// brackets have their partners, nothing is too deep or too long. Reports nothing.
 bool mayBeRight(std::vector<Token> &tokens);
 /// Reports numbers that are too large.
 void checkLiterals(llvm::ArrayRef<Token> tokens, SyntaxReporter &reporter);

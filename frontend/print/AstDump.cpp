@@ -39,7 +39,8 @@ private:
 } // namespace
 
 static StringRef name(ast::BinaryOp op) {
-  static const StringRef names[] = {"+", "-", "*", "/", "//", "%", "**", "and", "or", "&", "|", "^", "<<", ">>"};
+  static const StringRef names[] = {"+",   "-",  "*", "/", "//", "%",  "**",
+                                    "and", "or", "&", "|", "^",  "<<", ">>"};
   return names[static_cast<unsigned>(op)];
 }
 
@@ -58,8 +59,12 @@ void Dumper::range(const ast::Range &range) {
 
 void Dumper::subscript(const ast::Subscript &subscript) {
   switch (subscript.kind) {
-  case ast::Subscript::Ellipsis: os << " ..."; break;
-  case ast::Subscript::Single: expr(*subscript.expr); break;
+  case ast::Subscript::Ellipsis:
+    os << " ...";
+    break;
+  case ast::Subscript::Single:
+    expr(*subscript.expr);
+    break;
   case ast::Subscript::Group:
     os << " (group";
     subscripts(subscript.members);
@@ -101,11 +106,17 @@ void Dumper::expr(const ast::Expr &expr) {
   switch (expr.kind) {
   case ast::Expr::Integer:
   case ast::Expr::Float:
-  case ast::Expr::String: os << ' ' << expr.text; break;
-  case ast::Expr::Name: os << ' ' << expr.name.name; break;
+  case ast::Expr::String:
+    os << ' ' << expr.text;
+    break;
+  case ast::Expr::Name:
+    os << ' ' << expr.name.name;
+    break;
   case ast::Expr::Unary:
-    os << (expr.unaryOp == ast::UnaryOp::Neg ? " (neg" : expr.unaryOp == ast::UnaryOp::Plus ? " (pos"
-           : expr.unaryOp == ast::UnaryOp::BitNot ? " (~" : " (not");
+    os << (expr.unaryOp == ast::UnaryOp::Neg      ? " (neg"
+           : expr.unaryOp == ast::UnaryOp::Plus   ? " (pos"
+           : expr.unaryOp == ast::UnaryOp::BitNot ? " (~"
+                                                  : " (not");
     operands();
     break;
   case ast::Expr::Binary:

@@ -96,8 +96,8 @@ void LineBreaker::emit(ArrayRef<TextPiece> pieces) {
     append(pieces);
     return;
   }
-  // Parts between the best places to break: each goes on this line if it fits, else on a line of its
-  // own, broken further if that is still too narrow.
+  // Parts between the best places to break: each goes on this line if it fits, else on a line of
+  // its own, broken further if that is still too narrow.
   for (size_t begin = 0; begin != pieces.size();) {
     size_t end = begin + 1;
     while (end != pieces.size() && pieces[end].breakLevel != best)
@@ -143,8 +143,8 @@ private:
   StringRef source;
   std::string out;
   size_t nextComment = 0;
-  uint32_t done = 0;        // source up to here is printed
-  bool blockStarts = true;  // nothing of the block is printed yet
+  uint32_t done = 0;       // source up to here is printed
+  bool blockStarts = true; // nothing of the block is printed yet
 };
 } // namespace
 

@@ -368,32 +368,52 @@ void PieceBuilder::statement(const ast::Stmt &stmt) {
 
 static StringRef spelling(ast::BinaryOp op) {
   switch (op) {
-  case ast::BinaryOp::Add: return "+";
-  case ast::BinaryOp::Sub: return "-";
-  case ast::BinaryOp::Mul: return "*";
-  case ast::BinaryOp::Div: return "/";
-  case ast::BinaryOp::FloorDiv: return "//";
-  case ast::BinaryOp::Mod: return "%";
-  case ast::BinaryOp::Pow: return "**";
-  case ast::BinaryOp::And: return "and";
-  case ast::BinaryOp::Or: return "or";
-  case ast::BinaryOp::BitAnd: return "&";
-  case ast::BinaryOp::BitOr: return "|";
-  case ast::BinaryOp::BitXor: return "^";
-  case ast::BinaryOp::Shl: return "<<";
-  case ast::BinaryOp::Shr: return ">>";
+  case ast::BinaryOp::Add:
+    return "+";
+  case ast::BinaryOp::Sub:
+    return "-";
+  case ast::BinaryOp::Mul:
+    return "*";
+  case ast::BinaryOp::Div:
+    return "/";
+  case ast::BinaryOp::FloorDiv:
+    return "//";
+  case ast::BinaryOp::Mod:
+    return "%";
+  case ast::BinaryOp::Pow:
+    return "**";
+  case ast::BinaryOp::And:
+    return "and";
+  case ast::BinaryOp::Or:
+    return "or";
+  case ast::BinaryOp::BitAnd:
+    return "&";
+  case ast::BinaryOp::BitOr:
+    return "|";
+  case ast::BinaryOp::BitXor:
+    return "^";
+  case ast::BinaryOp::Shl:
+    return "<<";
+  case ast::BinaryOp::Shr:
+    return ">>";
   }
   llvm_unreachable("all operators are spelt");
 }
 
 static StringRef spelling(ast::CompareOp op) {
   switch (op) {
-  case ast::CompareOp::LT: return "<";
-  case ast::CompareOp::LE: return "<=";
-  case ast::CompareOp::GT: return ">";
-  case ast::CompareOp::GE: return ">=";
-  case ast::CompareOp::EQ: return "==";
-  case ast::CompareOp::NE: return "!=";
+  case ast::CompareOp::LT:
+    return "<";
+  case ast::CompareOp::LE:
+    return "<=";
+  case ast::CompareOp::GT:
+    return ">";
+  case ast::CompareOp::GE:
+    return ">=";
+  case ast::CompareOp::EQ:
+    return "==";
+  case ast::CompareOp::NE:
+    return "!=";
   }
   llvm_unreachable("all comparisons are spelt");
 }
@@ -401,16 +421,24 @@ static StringRef spelling(ast::CompareOp op) {
 /// Where a line is broken first, and which operators form chains.
 static PieceBuilder::Rank rankOf(ast::BinaryOp op) {
   switch (op) {
-  case ast::BinaryOp::Or: return PieceBuilder::Or;
-  case ast::BinaryOp::And: return PieceBuilder::And;
-  case ast::BinaryOp::BitOr: return PieceBuilder::BitOr;
-  case ast::BinaryOp::BitXor: return PieceBuilder::BitXor;
-  case ast::BinaryOp::BitAnd: return PieceBuilder::BitAnd;
+  case ast::BinaryOp::Or:
+    return PieceBuilder::Or;
+  case ast::BinaryOp::And:
+    return PieceBuilder::And;
+  case ast::BinaryOp::BitOr:
+    return PieceBuilder::BitOr;
+  case ast::BinaryOp::BitXor:
+    return PieceBuilder::BitXor;
+  case ast::BinaryOp::BitAnd:
+    return PieceBuilder::BitAnd;
   case ast::BinaryOp::Shl:
-  case ast::BinaryOp::Shr: return PieceBuilder::Shift;
+  case ast::BinaryOp::Shr:
+    return PieceBuilder::Shift;
   case ast::BinaryOp::Add:
-  case ast::BinaryOp::Sub: return PieceBuilder::Sum;
-  default: return PieceBuilder::Product;
+  case ast::BinaryOp::Sub:
+    return PieceBuilder::Sum;
+  default:
+    return PieceBuilder::Product;
   }
 }
 
@@ -455,9 +483,7 @@ void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
 
 /// Where an expression ends inside its parentheses. How far these are away is not known: then it is
 /// 1, which is before everything.
-static uint32_t innerEnd(const ast::Expr &expr) {
-  return expr.parenthesized ? 1 : expr.span.end;
-}
+static uint32_t innerEnd(const ast::Expr &expr) { return expr.parenthesized ? 1 : expr.span.end; }
 
 void PieceBuilder::call(const ast::Expr &expr) {
   text(expr.name.name, expr.name.span.begin);
@@ -496,10 +522,10 @@ void PieceBuilder::expr(const ast::Expr &expr, bool tight) {
     text(expr.name.name, expr.name.span.begin);
     break;
   case ast::Expr::Unary:
-    text(expr.unaryOp == ast::UnaryOp::Not   ? "not "
-         : expr.unaryOp == ast::UnaryOp::Neg ? "-"
+    text(expr.unaryOp == ast::UnaryOp::Not      ? "not "
+         : expr.unaryOp == ast::UnaryOp::Neg    ? "-"
          : expr.unaryOp == ast::UnaryOp::BitNot ? "~"
-                                             : "+",
+                                                : "+",
          expr.opSpan.begin);
     this->expr(*expr.operands[0], tight || expr.unaryOp != ast::UnaryOp::Not);
     break;

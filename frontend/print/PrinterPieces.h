@@ -25,18 +25,33 @@ constexpr unsigned lineWidth = 100;
 struct TextPiece {
   std::string text;
   bool blankBefore = false;
-  int breakLevel = -1;  // a line may start with it; lines break at the lowest levels first. -1: never
-  unsigned depth = 0;    // brackets and lists around it
+  int breakLevel =
+      -1;             // a line may start with it; lines break at the lowest levels first. -1: never
+  unsigned depth = 0; // brackets and lists around it
   bool opensList = false; // lines of this list start below it
-  uint32_t offset = 0;  // where its source starts: comments that stand before it come out before it
+  uint32_t offset = 0; // where its source starts: comments that stand before it come out before it
 };
 
 /// Turns nodes into pieces.
 class PieceBuilder {
 public:
   /// Where a line may break, at one depth of brackets, from the best place to the worst.
-  enum Rank { Clause, For, Assign, Comma, Or, And, Compare, BitOr, BitXor, BitAnd, Shift, Sum,
-              Product, ranks };
+  enum Rank {
+    Clause,
+    For,
+    Assign,
+    Comma,
+    Or,
+    And,
+    Compare,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Shift,
+    Sum,
+    Product,
+    ranks
+  };
 
   std::vector<TextPiece> take() { return std::move(pieces); }
 
@@ -53,7 +68,7 @@ public:
   /// Heads of blocks end with their brace, which stands at `brace`.
   void head(const ast::Kernel &kernel, uint32_t brace);
   void head(const ast::Fn &fn, uint32_t brace);
-  void definition(const ast::Fn &fn); // `fn f(v) = ...`
+  void definition(const ast::Fn &fn);                // `fn f(v) = ...`
   void head(const ast::Stmt &block, uint32_t brace); // `parallel ... {`, `for ... {`
   void statement(const ast::Stmt &stmt);
   void let(const ast::Ident &name, const ast::Expr &value, Rank rank = Assign);

@@ -139,8 +139,8 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
   if (form && form->name == "stack" && depth == 1 && !form->arguments.empty() &&
       form->arguments[0]->kind == Node::Sequence && !isDefined)
     return stacked(translator, name, *form);
-  bool scatters = form && (form->name == "scatter_reduce" || form->name == "index_put" || form->name == "index_fill" ||
-                           form->name == "index_reduce");
+  bool scatters = form && (form->name == "scatter_reduce" || form->name == "index_put" ||
+                           form->name == "index_fill" || form->name == "index_reduce");
   if (scatters && depth == 1 && !isDefined && !accumulates)
     return scattered(name, *form);
   // A call of a kernel stays one.

@@ -436,7 +436,8 @@ std::optional<std::string> KernelReader::defineElements(Translator &translator, 
     } else if (item->kind == Node::Name) {
       // An index with the name of a tensor: what it subscripts on the right is not known.
       auto known = environment.find(item->text);
-      if (known != environment.end() && known->second.kind == Entity::Tensor && !known->second.dims.empty())
+      if (known != environment.end() && known->second.kind == Entity::Tensor &&
+          !known->second.dims.empty())
         return std::nullopt;
       one = item->text;
     } else if (item->kind == Node::Sequence) {

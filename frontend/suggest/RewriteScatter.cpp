@@ -43,7 +43,8 @@ std::optional<Rewriting> KernelReader::scattered(StringRef name, const CallForm 
       index += " in " + dim.extent;
     }
   Rewriting result;
-  std::string definition = name.str() + "[" + join(left, ", ") + "] = " + source->emit(indices).text;
+  std::string definition =
+      name.str() + "[" + join(left, ", ") + "] = " + source->emit(indices).text;
   result.lines = whole.before;
   result.lines.push_back(definition);
 
@@ -77,12 +78,14 @@ std::optional<Rewriting> KernelReader::scattered(StringRef name, const CallForm 
     value = values->emit(values->rank() ? ArrayRef(own) : ArrayRef<std::string>()).text;
   } else {
     const Node *along = form.argument(1, {"dim"}), *rows = form.argument(2, {"index"});
-    const Node *given = form.argument(3, {"src", "source", "value"}), *reduce = form.argument(4, {"reduce"});
+    const Node *given = form.argument(3, {"src", "source", "value"}),
+               *reduce = form.argument(4, {"reduce"});
     const Node *includes = form.argument(5, {"include_self"});
     std::optional<int64_t> dim = along ? each.integer(*along) : std::nullopt;
     int64_t rank = source->rank();
     bool isFill = form.name == "index_fill", isRow = isFill || form.name == "index_reduce";
-    if (!dim || !rows || !given || *dim >= rank || *dim < -rank || (includes && includes->text != "True"))
+    if (!dim || !rows || !given || *dim >= rank || *dim < -rank ||
+        (includes && includes->text != "True"))
       return std::nullopt;
     size_t at = *dim < 0 ? *dim + rank : *dim;
     combine = isFill ? "=" : reduce ? combineOf(*reduce).str() : "";

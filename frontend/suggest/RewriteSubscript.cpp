@@ -127,7 +127,8 @@ Result Translator::evalSubscript(const Node &node) {
       continue;
     }
     // A written range stays where it stands, in a read of a tensor itself.
-    if (!item->range.empty() && (item->kind != Node::Name || whole->tensor.empty() || environment.contains(item->text)))
+    if (!item->range.empty() &&
+        (item->kind != Node::Name || whole->tensor.empty() || environment.contains(item->text)))
       return std::nullopt;
     Place place;
     if (item->kind == Node::Name && !environment.contains(item->text) &&

@@ -240,10 +240,18 @@ private:
     }
     return value;
   }
-  NodePtr bits() { return chainOf({"|"}, [&] { return bitXor(); }); }
-  NodePtr bitXor() { return chainOf({"^"}, [&] { return bitAnd(); }); }
-  NodePtr bitAnd() { return chainOf({"&"}, [&] { return shift(); }); }
-  NodePtr shift() { return chainOf({"<<", ">>"}, [&] { return sum(); }); }
+  NodePtr bits() {
+    return chainOf({"|"}, [&] { return bitXor(); });
+  }
+  NodePtr bitXor() {
+    return chainOf({"^"}, [&] { return bitAnd(); });
+  }
+  NodePtr bitAnd() {
+    return chainOf({"&"}, [&] { return shift(); });
+  }
+  NodePtr shift() {
+    return chainOf({"<<", ">>"}, [&] { return sum(); });
+  }
   /// `a op b op c` of operators that bind alike, from the left.
   NodePtr chainOf(ArrayRef<StringRef> ops, function_ref<NodePtr()> operand) {
     NodePtr value = operand();
@@ -421,7 +429,8 @@ private:
 
   /// `name=`, before a value.
   bool isKeyword() const {
-    return isName() && at + 1 < tokens.size() && file.slice(tokens[at + 1].begin, tokens[at + 1].end) == "=";
+    return isName() && at + 1 < tokens.size() &&
+           file.slice(tokens[at + 1].begin, tokens[at + 1].end) == "=";
   }
   bool keyword(Node &node) {
     std::string name = peek().str();

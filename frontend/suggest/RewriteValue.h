@@ -86,9 +86,10 @@ bool isNone(const Node *node);
 
 class Translator {
 public:
-  /// `reserved`: all names of the kernel, which new temporaries do not take; `self`: the kernel's own, which in its
-  /// body is a function's or the library's.
-  Translator(const Module &module, Environment &environment, const llvm::StringSet<> &reserved, llvm::StringRef self)
+  /// `reserved`: all names of the kernel, which new temporaries do not take; `self`: the kernel's
+  /// own, which in its body is a function's or the library's.
+  Translator(const Module &module, Environment &environment, const llvm::StringSet<> &reserved,
+             llvm::StringRef self)
       : module(module), environment(environment), reserved(reserved), self(self) {}
 
   Result eval(const Node &node);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A view has the elements of a value with their dims in another order, split or joined, whatever call asked for it
-// (RewriteShape.cpp): an index of the view becomes indices of the value.
+// A view has the elements of a value with their dims in another order, split or joined, whatever
+// call asked for it (RewriteShape.cpp): an index of the view becomes indices of the value.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/suggest/RewriteValue.h"

@@ -10,10 +10,10 @@
 #include "frontend/lower/EmitIR.h"
 #include "frontend/verify/TileSlice.h"
 #include "ir/interpreter/Interpreter.h"
+#include "mlir/IR/MLIRContext.h"
 #include "symbolic/ProveSample.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "mlir/IR/MLIRContext.h"
 #include <cmath>
 
 using namespace tegula;
@@ -25,7 +25,7 @@ namespace {
 constexpr double maxWork = 1000, maxBroadWork = 150;
 constexpr uint64_t maxSteps = 400000;
 constexpr double maxElements = maxSteps; // of one tensor
-constexpr unsigned dataTried = 2; // at the first sizes
+constexpr unsigned dataTried = 2;        // at the first sizes
 constexpr unsigned nudgesTried = 4;
 
 //===----------------------------------------------------------------------===//
@@ -48,18 +48,28 @@ SizeFacts factsOf(const Program &program) {
       facts.definitions.push_back({size.name, size.definition});
   for (const Guard &guard : program.guards)
     switch (guard.kind) {
-    case Guard::NonNegative: facts.facts.push_back(Condition::nonNegative(guard.lhs)); break;
-    case Guard::Zero: facts.facts.push_back(Condition::zero(guard.lhs)); break;
-    case Guard::NonZero: facts.facts.push_back(Condition::nonZero(guard.lhs)); break;
-    case Guard::Divides: facts.facts.push_back(Condition::divides(guard.lhs, guard.rhs)); break;
-    case Guard::InBounds: break; // a run at sizes that break it reports the access and is dropped
+    case Guard::NonNegative:
+      facts.facts.push_back(Condition::nonNegative(guard.lhs));
+      break;
+    case Guard::Zero:
+      facts.facts.push_back(Condition::zero(guard.lhs));
+      break;
+    case Guard::NonZero:
+      facts.facts.push_back(Condition::nonZero(guard.lhs));
+      break;
+    case Guard::Divides:
+      facts.facts.push_back(Condition::divides(guard.lhs, guard.rhs));
+      break;
+    case Guard::InBounds:
+      break; // a run at sizes that break it reports the access and is dropped
     }
   return facts;
 }
 
 /// Small sizes at which the tile loops have several tiles: once with long loops in few points, once
 /// with as many sizes as possible above 2, so that masks meet tiles in different ways.
-std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, const TileSlice &slice) {
+std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program,
+                               const TileSlice &slice) {
   std::vector<IndexExpr> all;
   for (const Size &size : program.sizes)
     all.push_back(IndexExpr::symbol(size.name));
@@ -74,7 +84,8 @@ std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, c
       broad += value > 2;
     }
     bool good = work <= maxWork;
-    for (const Tensor *tensor : llvm::concat<const Tensor *const>(program.inputs, program.outputs)) {
+    for (const Tensor *tensor :
+         llvm::concat<const Tensor *const>(program.inputs, program.outputs)) {
       double elements = 1;
       for (const IndexExpr &dim : tensor->dims) {
         int64_t extent = valueOf(dim, sizes).value_or(0);
@@ -147,8 +158,8 @@ private:
   uint64_t state;
 };
 
-/// What to fill inputs with: number `seed` of the random data, for `nudge` > 0 with the last bits of the floats
-/// changed, each time differently.
+/// What to fill inputs with: number `seed` of the random data, for `nudge` > 0 with the last bits
+/// of the floats changed, each time differently.
 struct Data {
   unsigned seed;
   unsigned nudge = 0;
@@ -157,11 +168,16 @@ struct Data {
 /// A relative change of a few units in the last place.
 double lastBits(tegula::DType type) {
   switch (type) {
-  case tegula::DType::F8E5M2: return 0x1p-2;
-  case tegula::DType::F8E4M3: return 0x1p-3;
-  case tegula::DType::BF16: return 0x1p-7;
-  case tegula::DType::F16: return 0x1p-10;
-  default: return 0x1p-20;
+  case tegula::DType::F8E5M2:
+    return 0x1p-2;
+  case tegula::DType::F8E4M3:
+    return 0x1p-3;
+  case tegula::DType::BF16:
+    return 0x1p-7;
+  case tegula::DType::F16:
+    return 0x1p-10;
+  default:
+    return 0x1p-20;
   }
 }
 
@@ -263,7 +279,8 @@ std::optional<TileChecker::Run> TileChecker::run(ModuleOp module, const Sizes &s
       kernel = candidate;
   llvm::SmallVector<Attribute> definitions;
   for (const Size &size : program.sizes)
-    definitions.push_back(tgl::SizeAttr::get(&context, size.name, IndexExpr(sizes.lookup(size.name))));
+    definitions.push_back(
+        tgl::SizeAttr::get(&context, size.name, IndexExpr(sizes.lookup(size.name))));
   kernel.setSizesAttr(ArrayAttr::get(&context, definitions));
 
   Randomness random(data.seed + 1);
@@ -309,10 +326,10 @@ std::optional<Difference> TileChecker::differ(const Run &one, const Run &other, 
   return std::nullopt;
 }
 
-/// Whether the last bits of the inputs alone change the element by about as much: where all terms of a sum cancel,
-/// what is left of them is rounding, which no size of the result's own tells.
-bool TileChecker::isRounding(ModuleOp reference, const Sizes &sizes, unsigned data, const Run &expected,
-                             const Difference &difference) {
+/// Whether the last bits of the inputs alone change the element by about as much: where all terms
+/// of a sum cancel, what is left of them is rounding, which no size of the result's own tells.
+bool TileChecker::isRounding(ModuleOp reference, const Sizes &sizes, unsigned data,
+                             const Run &expected, const Difference &difference) {
   double wanted = std::abs(difference.one - difference.other);
   if (!std::isfinite(wanted))
     return false;
@@ -349,15 +366,16 @@ bool TileChecker::report(const Stmt &loop, int64_t size, const Sizes &sizes,
   std::string at;
   for (const Size &size : program.sizes)
     at += (at.empty() ? "" : ", ") + size.name + " = " + std::to_string(sizes.lookup(size.name));
-  auto diagnostic = diagnostics.report(
-      Code::TileDependent, loop.span,
-      "the result depends on the tile size: " + element + " is " + number(difference.one) +
-          " in tiles of 1, but " + number(difference.other) + " in tiles of " +
-          std::to_string(size));
+  auto diagnostic =
+      diagnostics.report(Code::TileDependent, loop.span,
+                         "the result depends on the tile size: " + element + " is " +
+                             number(difference.one) + " in tiles of 1, but " +
+                             number(difference.other) + " in tiles of " + std::to_string(size));
   diagnostic.note("found by running the loop on random data" + (at.empty() ? "" : " at " + at));
   if (std::isnan(difference.one) != std::isnan(difference.other))
-    diagnostic.note("where a tile is masked throughout, -inf minus -inf is nan: let a running maximum "
-                    "start at -1e30 instead of -inf");
+    diagnostic.note(
+        "where a tile is masked throughout, -inf minus -inf is nan: let a running maximum "
+        "start at -1e30 instead of -inf");
   else
     diagnostic.note("each iteration must combine its tile with the state so that any split of the "
                     "range gives the same, as in `s = s + sum(v for j)` or "

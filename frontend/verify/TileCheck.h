@@ -20,8 +20,8 @@
 namespace tegula {
 
 struct TileCheckResult {
-  unsigned statements = 0; // with tile loops, outside of the library
-  unsigned compared = 0;   // of those, interpreted at some sizes
+  unsigned statements = 0;   // with tile loops, outside of the library
+  unsigned compared = 0;     // of those, interpreted at some sizes
   std::vector<Span> untried; // the first tile loops of the others
 };
 

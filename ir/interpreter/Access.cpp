@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/interpreter/Impl.h"
 #include "ir/tgl/TglReports.h"
 #include "ir/tgl/WriteAttributes.h"
-#include "ir/interpreter/Impl.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -107,12 +107,12 @@ public:
   Slot guard = noSlot, fill = noSlot, value = noSlot;
   Kind kind = Kind::F32;
   bool checked = false;
-  std::optional<tgl::ReduceKind> combination; ///< of the value and the element that is there
-  std::string distinct; ///< what the program says keeps its points apart
-  std::string text; // of a checked subscript
-  std::string reportsAs; ///< what is wrong, where it is not the subscript
+  std::optional<tgl::ReduceKind> combination;   ///< of the value and the element that is there
+  std::string distinct;                         ///< what the program says keeps its points apart
+  std::string text;                             // of a checked subscript
+  std::string reportsAs;                        ///< what is wrong, where it is not the subscript
   llvm::SmallVector<IndexCode, 1> reportsWhere; ///< positive, or the access does not report
-  llvm::SmallVector<bool, 4> areUnsigned; ///< subscripts that are numbers of u64
+  llvm::SmallVector<bool, 4> areUnsigned;       ///< subscripts that are numbers of u64
 
   /// The element's position; nothing where it is outside, `at` then says where.
   std::optional<int64_t> locate(Frame &frame, const TensorState &state,
@@ -141,7 +141,8 @@ public:
       frame.report(this, InterpreterError::BadSubscript, text + " " + reportsAs);
     else if (checked)
       frame.report(this, InterpreterError::BadSubscript,
-                   "subscript " + text + " is out of range: " + Frame::describe(state, at, areUnsigned));
+                   "subscript " + text +
+                       " is out of range: " + Frame::describe(state, at, areUnsigned));
     else
       frame.report(this, InterpreterError::OutOfBounds,
                    Frame::describe(state, at) + " is outside the tensor");
@@ -211,7 +212,8 @@ private:
   bool changes(Frame &frame, const TensorState &state, int64_t position) const {
     uint64_t stored = 0;
     if (kind == Kind::F32 || kind == Kind::F64) {
-      storeFloat(state.dtype, &stored, 0, kind == Kind::F64 ? frame.get<double>(value) : frame.get<float>(value));
+      storeFloat(state.dtype, &stored, 0,
+                 kind == Kind::F64 ? frame.get<double>(value) : frame.get<float>(value));
       return llvm::bit_cast<uint64_t>(loadFloat(state.dtype, &stored, 0)) !=
              llvm::bit_cast<uint64_t>(loadFloat(state.dtype, state.data, position));
     }
@@ -289,8 +291,9 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
       .Case([&](tgl::IndexOp index) {
         IndexCode code = indexCode(index.getExpr(), index.getIndices(), loc);
         Slot out = slotOf(index.getResult());
-        nodes.push_back(
-            makeNode(loc, [=](Frame &f, const Node *node) { f.slots[out] = code.eval(f, node, /*wraps=*/true); }));
+        nodes.push_back(makeNode(loc, [=](Frame &f, const Node *node) {
+          f.slots[out] = code.eval(f, node, /*wraps=*/true);
+        }));
         return true;
       })
       .Case([&](tgl::TempOp temp) {

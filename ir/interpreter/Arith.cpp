@@ -406,7 +406,8 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
           }
           int64_t result;
           if (fromFloat)
-            result = convertToInteger(from == Kind::F64 ? f.get<double>(a) : f.get<float>(a), target, nearest);
+            result = convertToInteger(from == Kind::F64 ? f.get<double>(a) : f.get<float>(a),
+                                      target, nearest);
           else
             result = target == DType::Bool ? int64_t(f.slots[a] != 0)
                      : nearest             ? saturate(f.slots[a], target)

@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ir/tgl/TglUtils.h"
 #include "ir/interpreter/Impl.h"
 #include "ir/interpreter/Points.h"
+#include "ir/tgl/TglUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -170,8 +170,8 @@ public:
   llvm::SmallVector<AxisCode> axes;
   Code body;
   Slot value = noSlot, filter = noSlot, result = noSlot;
-  /// Without points the integers have no extreme: a launch refuses sizes that leave none, and where data do the program
-  /// has a report of its own.
+  /// Without points the integers have no extreme: a launch refuses sizes that leave none, and where
+  /// data do the program has a report of its own.
   bool hasPointsBySizes = false;
   bool narrowResult = false; // a count in i32
   std::optional<MemoKey> memo;
@@ -245,7 +245,9 @@ private:
   void integers(Frame &frame) const {
     uint64_t sum = kind == ReduceKind::Prod ? 1 : 0;
     bool isMax = kind == ReduceKind::Max;
-    int64_t best = type == Kind::I32 ? int64_t(isMax ? INT32_MIN : INT32_MAX) : isMax ? INT64_MIN : INT64_MAX;
+    int64_t best = type == Kind::I32 ? int64_t(isMax ? INT32_MIN : INT32_MAX)
+                   : isMax           ? INT64_MIN
+                                     : INT64_MAX;
     bool any = false;
     points(frame, [&] {
       int64_t next = frame.slots[value];

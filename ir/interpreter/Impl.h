@@ -14,8 +14,8 @@
 #ifndef TEGULA_IR_INTERPRETER_IMPL_H
 #define TEGULA_IR_INTERPRETER_IMPL_H
 
-#include "symbolic/IndexProgram.h"
 #include "ir/interpreter/Interpreter.h"
+#include "symbolic/IndexProgram.h"
 #include "llvm/ADT/DenseSet.h"
 #include <bit>
 #include <deque>
@@ -69,9 +69,9 @@ public:
   /// Before an element is read: false, reported, where nothing has defined it; reports a race.
   bool checkRead(const Node *node, const TensorState &tensor, int64_t position,
                  llvm::ArrayRef<int64_t> subscripts);
-  /// Before an element is written: false, reported, where a sum or maximum meets what nothing has defined;
-  /// reports a race, as the program's own mistake where it says that data are `distinct`. Marks the element.
-  /// `differs`: whether the element is not what is written.
+  /// Before an element is written: false, reported, where a sum or maximum meets what nothing has
+  /// defined; reports a race, as the program's own mistake where it says that data are `distinct`.
+  /// Marks the element. `differs`: whether the element is not what is written.
   bool checkWrite(const Node *node, TensorState &tensor, int64_t position,
                   llvm::ArrayRef<int64_t> subscripts, std::optional<tgl::ReduceKind> combine = {},
                   llvm::StringRef distinct = {}, bool differs = false);

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/interpreter/Interpreter.h"
-#include "symbolic/Guards.h"
-#include "ir/tgl/WriteAttributes.h"
 #include "ir/interpreter/Impl.h"
+#include "ir/tgl/WriteAttributes.h"
+#include "symbolic/Guards.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -114,7 +114,8 @@ bool Frame::checkWrite(const Node *node, TensorState &tensor, int64_t position,
              describe(tensor, subscripts) + " is written by two points of a parallel");
     else
       report(node, InterpreterError::BadSubscript,
-             describe(tensor, subscripts) + " is written twice, and '" + distinct + "' is said to be distinct");
+             describe(tensor, subscripts) + " is written twice, and '" + distinct +
+                 "' is said to be distinct");
   }
   // Who meets a point that has written in two ways meets the other way too.
   if (isOther && when == clock)
@@ -415,7 +416,8 @@ private:
       state.data = state.own.data();
       // The clock stands at 1: what an inout holds has been there since.
       if (!state.isInput)
-        state.stamps.assign(size * 8 / bitWidth(state.dtype), role == "inout" ? 1 << tgl::stampKindBits : 0);
+        state.stamps.assign(size * 8 / bitWidth(state.dtype),
+                            role == "inout" ? 1 << tgl::stampKindBits : 0);
       state.born = 1;
     }
     if (!scalars.empty())

@@ -10,10 +10,10 @@
 // ask for theirs.
 //
 //===----------------------------------------------------------------------===//
-#include "ir/tgl/TglUtils.h"
 #include "ir/interpreter/Impl.h"
 #include "ir/interpreter/Order.h"
 #include "ir/interpreter/Points.h"
+#include "ir/tgl/TglUtils.h"
 #include <cmath>
 #include <limits>
 #include <map>

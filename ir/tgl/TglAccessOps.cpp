@@ -241,7 +241,8 @@ ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
   TglTensorType type;
   for (ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Any})
     if (succeeded(parser.parseOptionalKeyword(keywordOf(kind)))) {
-      result.addAttribute(getCombineAttrName(result.name), ReduceKindAttr::get(builder.getContext(), kind));
+      result.addAttribute(getCombineAttrName(result.name),
+                          ReduceKindAttr::get(builder.getContext(), kind));
       break;
     }
   if (parser.parseOperand(value) || parser.parseComma() || parser.parseOperand(tensor) ||
@@ -282,8 +283,8 @@ void WriteOp::print(OpAsmPrinter &printer) {
     printer.printString(*checked);
   }
   printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {getSubscriptsAttrName(), getCombineAttrName(), getCheckedAttrName(),
-                                 getOperandSegmentSizesAttrName()});
+                                {getSubscriptsAttrName(), getCombineAttrName(),
+                                 getCheckedAttrName(), getOperandSegmentSizesAttrName()});
   printer << " : " << getValue().getType() << ", " << getTensor().getType();
 }
 
@@ -297,10 +298,12 @@ LogicalResult WriteOp::verify() {
                          << ", found " << getValue().getType();
   if (std::optional<ReduceKind> combine = getCombine()) {
     if (type.getElementType().isInteger(1) && *combine != ReduceKind::Any)
-      return emitOpError("expected numbers to ") << (*combine == ReduceKind::Sum ? "add" : "compare") << ", found i1";
+      return emitOpError("expected numbers to ")
+             << (*combine == ReduceKind::Sum ? "add" : "compare") << ", found i1";
     if (*combine != ReduceKind::Sum && *combine != ReduceKind::Max && *combine != ReduceKind::Min &&
         *combine != ReduceKind::Any)
-      return emitOpError() << "expected sum, max, min or any, found " << stringifyReduceKind(*combine);
+      return emitOpError() << "expected sum, max, min or any, found "
+                           << stringifyReduceKind(*combine);
   }
   return verifyDims(*this, getSubscripts().getValue(), getIndices().size());
 }

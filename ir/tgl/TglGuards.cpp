@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "symbolic/Guards.h"
 #include "ir/tgl/Tgl.h"
+#include "symbolic/Guards.h"
 
 using namespace tegula;
 

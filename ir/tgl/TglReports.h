@@ -12,12 +12,14 @@
 
 namespace tegula::tgl {
 
-/// Attribute of a `checked` access that left axes which its value does not vary along: their lengths, as integer
-/// expressions over its indices. It reports only where all of them are positive. Where such an axis has no points the
-/// program has no such access; its value, 0, is then not used.
+/// Attribute of a `checked` access that left axes which its value does not vary along: their
+/// lengths, as integer expressions over its indices. It reports only where all of them are
+/// positive. Where such an axis has no points the program has no such access; its value, 0, is then
+/// not used.
 inline constexpr llvm::StringLiteral reportsWhereAttrName = "reports_where";
 
-/// Attribute of a `checked` access: what is wrong, said of its text, where that is not the subscript.
+/// Attribute of a `checked` access: what is wrong, said of its text, where that is not the
+/// subscript.
 inline constexpr llvm::StringLiteral reportsAsAttrName = "reports_as";
 
 } // namespace tegula::tgl

@@ -259,8 +259,9 @@ bool tgl::isPrivate(TempOp temp) { return bool(temp->getParentOfType<ParallelOp>
 namespace {
 /// Walks from values to the axes that they are computed from.
 struct AxisCollector {
-  /// Ops whose regions are being walked, innermost first. A state may be carried through a reduction
-  /// that reads it: the walk comes back to that op, and the outer visit counts all that it uses.
+  /// Ops whose regions are being walked, innermost first. A state may be carried through a
+  /// reduction that reads it: the walk comes back to that op, and the outer visit counts all that
+  /// it uses.
   struct Walked {
     Operation *op;
     const Walked *outer;

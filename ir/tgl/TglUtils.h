@@ -23,9 +23,9 @@ ValueExpr getValueExpr(mlir::Value value);
 /// A value of type index: the one that the expression is, a constant, or a new `tgl.index`.
 mlir::Value materialize(mlir::OpBuilder &builder, mlir::Location loc, const ValueExpr &expr);
 
-/// Replaces each expression of the op (subscripts, bounds, positions) by `rewrite` of it, or keeps it where that
-/// is no formula (overflow). The op's own axes are values here like any other. Rebuilds `indices`: distinct, each used, in order of
-/// use.
+/// Replaces each expression of the op (subscripts, bounds, positions) by `rewrite` of it, or keeps
+/// it where that is no formula (overflow). The op's own axes are values here like any other.
+/// Rebuilds `indices`: distinct, each used, in order of use.
 void rewriteExprs(IndexedOp op, llvm::function_ref<ValueExpr(const ValueExpr &)> rewrite);
 /// `from` becomes `to` in the expressions of the op.
 void replaceIndex(IndexedOp op, mlir::Value from, const ValueExpr &to);
@@ -43,8 +43,8 @@ struct AxisRange {
 };
 AxisRange getAxisRange(AxesOp op, unsigned axis);
 llvm::SmallVector<AxisRange> getAxisRanges(AxesOp op);
-/// Points of the box of these axes (of all axes); nothing where an extent is not known or the product leaves 64
-/// bits. Empty ranges count as 0.
+/// Points of the box of these axes (of all axes); nothing where an extent is not known or the
+/// product leaves 64 bits. Empty ranges count as 0.
 std::optional<int64_t> knownPoints(AxesOp op, llvm::ArrayRef<unsigned> axes);
 std::optional<int64_t> knownPoints(AxesOp op);
 /// Bounds may use the op's earlier axes.

@@ -13,9 +13,9 @@
 #ifndef TEGULA_IR_TGL_VALUEEXPR_H
 #define TEGULA_IR_TGL_VALUEEXPR_H
 
-#include "symbolic/IndexExpr.h"
 #include "mlir/IR/Value.h"
 #include "mlir/IR/ValueRange.h"
+#include "symbolic/IndexExpr.h"
 #include <string>
 
 namespace tegula::tgl {

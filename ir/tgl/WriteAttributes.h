@@ -14,11 +14,12 @@
 
 namespace tegula::tgl {
 
-/// Attribute of a `tgl.write`: the data of which the program says that they keep points apart. Checked mode
-/// names them where two points meet.
+/// Attribute of a `tgl.write`: the data of which the program says that they keep points apart.
+/// Checked mode names them where two points meet.
 inline constexpr llvm::StringLiteral distinctAttrName = "distinct";
 
-/// An element's stamp: the time of its last write in the upper bits, how it wrote in the lower ones.
+/// An element's stamp: the time of its last write in the upper bits, how it wrote in the lower
+/// ones.
 inline constexpr unsigned stampKindBits = 4;
 
 /// How a write writes: writes of one kind other than `plainWrite` may meet.

@@ -18,8 +18,8 @@
 // kernel.
 //
 //===----------------------------------------------------------------------===//
-#include "ir/interpreter/Interpreter.h"
 #include "ir/Random.h"
+#include "ir/interpreter/Interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"

@@ -27,8 +27,10 @@ static std::optional<Comparison> comparisonOf(Value condition) {
   auto compare = condition.getDefiningOp<arith::CmpIOp>();
   if (!compare)
     return std::nullopt;
-  std::optional<ValueExpr> lhs = integerExprOf(compare.getLhs()), rhs = integerExprOf(compare.getRhs());
-  if (!lhs || !rhs || (*lhs - *rhs - 1).expr().isOverflow() || (*rhs - *lhs - 1).expr().isOverflow())
+  std::optional<ValueExpr> lhs = integerExprOf(compare.getLhs()),
+                           rhs = integerExprOf(compare.getRhs());
+  if (!lhs || !rhs || (*lhs - *rhs - 1).expr().isOverflow() ||
+      (*rhs - *lhs - 1).expr().isOverflow())
     return std::nullopt;
   switch (compare.getPredicate()) {
   case arith::CmpIPredicate::slt:

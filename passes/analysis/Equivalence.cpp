@@ -27,7 +27,8 @@ KernelOp tegula::entryOf(ModuleOp module) {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-static std::optional<int64_t> evaluate(const IndexExpr &expr, const llvm::StringMap<int64_t> &sizes) {
+static std::optional<int64_t> evaluate(const IndexExpr &expr,
+                                       const llvm::StringMap<int64_t> &sizes) {
   return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
     auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
     return found == sizes.end() ? std::nullopt : std::optional(found->second);
@@ -76,8 +77,8 @@ static std::optional<KernelInputs> tryInputs(KernelOp kernel, std::mt19937_64 &r
       shape.push_back(*extent);
     }
     HostTensor data(*dtypeOf(tensor.getElementType()), shape);
-    // Integers may be subscripts: they stay below every size. Floats of both signs, no zeros, so that
-    // quotients and logarithms of squares exist.
+    // Integers may be subscripts: they stay below every size. Floats of both signs, no zeros, so
+    // that quotients and logarithms of squares exist.
     for (int64_t element = 0; element < data.numElements(); ++element) {
       int64_t value = int64_t(random() % 6) - 3;
       data.set(element, isFloat(data.dtype) ? double(value < 0 ? value : value + 1)
@@ -97,7 +98,8 @@ std::optional<KernelInputs> tegula::randomInputs(KernelOp kernel, uint64_t seed,
       continue;
     InterpreterOptions options;
     options.maxSteps = 1; // the guards are decided before the first step
-    InterpreterResult result = interpret(kernel, inputs->tensors, inputs->sizes, inputs->scalars, options);
+    InterpreterResult result =
+        interpret(kernel, inputs->tensors, inputs->sizes, inputs->scalars, options);
     bool refused = llvm::any_of(result.errors, [](const InterpreterError &error) {
       return error.kind == InterpreterError::Guard || error.kind == InterpreterError::Invalid;
     });
@@ -112,18 +114,19 @@ std::optional<KernelInputs> tegula::randomInputs(KernelOp kernel, uint64_t seed,
 //===----------------------------------------------------------------------===//
 
 bool tegula::isExactOnIntegers(KernelOp kernel) {
-  return !kernel
-              ->getParentOfType<ModuleOp>()
+  return !kernel->getParentOfType<ModuleOp>()
               .walk([](Operation *op) {
                 bool rounds = isa<arith::DivFOp, RandomOp>(op) || op->hasTrait<FloatFunction>() ||
                               (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
                                !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp,
                                     math::TruncOp, math::RoundEvenOp, math::CopySignOp>(op));
                 if (auto reduce = dyn_cast<ReduceOp>(op))
-                  rounds = reduce.getKind() == ReduceKind::Mean || reduce.getKind() == ReduceKind::Var ||
+                  rounds = reduce.getKind() == ReduceKind::Mean ||
+                           reduce.getKind() == ReduceKind::Var ||
                            reduce.getKind() == ReduceKind::LogSumExp;
                 if (auto scan = dyn_cast<ScanOp>(op))
-                  rounds = scan.getKind() == ScanKind::Softmax || scan.getKind() == ScanKind::LogSoftmax;
+                  rounds =
+                      scan.getKind() == ScanKind::Softmax || scan.getKind() == ScanKind::LogSoftmax;
                 return rounds ? WalkResult::interrupt() : WalkResult::advance();
               })
               .wasInterrupted();
@@ -139,7 +142,8 @@ static std::string describe(const InterpreterError &error) {
 std::string tegula::difference(const InterpreterResult &before, const InterpreterResult &after,
                                double relative) {
   for (const InterpreterError &error : after.errors)
-    if (llvm::none_of(before.errors, [&](const InterpreterError &known) { return known.kind == error.kind; }))
+    if (llvm::none_of(before.errors,
+                      [&](const InterpreterError &known) { return known.kind == error.kind; }))
       return describe(error);
   if (before.outputs.size() != after.outputs.size())
     return "another number of outputs";
@@ -150,11 +154,11 @@ std::string tegula::difference(const InterpreterResult &before, const Interprete
       if (double magnitude = std::abs(was.get(n)); std::isfinite(magnitude))
         largest = std::max(largest, magnitude);
     // A result of a storage type is a rounding away from one that differs in the last place of f32.
-    double unit = was.dtype == DType::BF16                                       ? 0x1p-7
-                  : was.dtype == DType::F16                                      ? 0x1p-10
-                  : was.dtype == DType::F8E4M3 || was.dtype == DType::F8E5M2     ? 0x1p-2
-                  : isFloat(was.dtype)                                           ? 0
-                                                                                 : 1 / std::max(largest, 1.0);
+    double unit = was.dtype == DType::BF16                                   ? 0x1p-7
+                  : was.dtype == DType::F16                                  ? 0x1p-10
+                  : was.dtype == DType::F8E4M3 || was.dtype == DType::F8E5M2 ? 0x1p-2
+                  : isFloat(was.dtype) ? 0
+                                       : 1 / std::max(largest, 1.0);
     double allowed = relative == 0 ? 0 : largest * std::max(relative, unit * 1.01);
     for (int64_t n = 0; n < was.numElements(); ++n) {
       double x = was.get(n), y = is.get(n);
@@ -174,7 +178,8 @@ class EquivalenceCheck : public PassInstrumentation {
 public:
   EquivalenceCheck(ModuleOp module, const KernelInputs &inputs,
                    std::function<void(StringRef, StringRef)> report)
-      : inputs(inputs), report(std::move(report)), relative(isExactOnIntegers(entryOf(module)) ? 0 : 2e-5) {
+      : inputs(inputs), report(std::move(report)),
+        relative(isExactOnIntegers(entryOf(module)) ? 0 : 2e-5) {
     expected = interpret(entryOf(module), inputs.tensors, inputs.sizes, inputs.scalars);
   }
 
@@ -188,7 +193,8 @@ public:
       return;
     InterpreterOptions options;
     options.reversePoints = flip = !flip; // an order that matters shows
-    InterpreterResult result = interpret(entry, inputs.tensors, inputs.sizes, inputs.scalars, options);
+    InterpreterResult result =
+        interpret(entry, inputs.tensors, inputs.sizes, inputs.scalars, options);
     std::string text = difference(expected, result, relative);
     if (!text.empty())
       report(pass->getArgument(), text);

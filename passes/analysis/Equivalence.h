@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The oracle for passes: a kernel is interpreted before and after, on the same small inputs. Inputs
-// are small integers in whatever type, so that sums are exact in any order and results must agree bit
-// for bit; where functions or divisions round, within a few units of the last place.
+// are small integers in whatever type, so that sums are exact in any order and results must agree
+// bit for bit; where functions or divisions round, within a few units of the last place.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_ANALYSIS_EQUIVALENCE_H
@@ -29,8 +29,8 @@ struct KernelInputs {
   llvm::StringMap<int64_t> sizes;
 };
 
-/// Inputs for sizes chosen from `seed` (those in `given` are fixed), such that the guards hold; nothing
-/// where none were found.
+/// Inputs for sizes chosen from `seed` (those in `given` are fixed), such that the guards hold;
+/// nothing where none were found.
 std::optional<KernelInputs> randomInputs(tgl::KernelOp kernel, uint64_t seed,
                                          const std::map<std::string, int64_t> &given = {});
 
@@ -39,13 +39,14 @@ bool isExactOnIntegers(tgl::KernelOp kernel);
 
 /// Where two results differ by more than `relative` of the largest value, as text; empty where they
 /// agree. nan equals nan.
-std::string difference(const InterpreterResult &before, const InterpreterResult &after, double relative);
+std::string difference(const InterpreterResult &before, const InterpreterResult &after,
+                       double relative);
 
 /// The kernel of a module that no other one calls.
 tgl::KernelOp entryOf(mlir::ModuleOp module);
 
-/// Makes the manager interpret the kernel after every pass and compare with `inputs` run on the module
-/// as it was. `report` is called with the pass and the difference.
+/// Makes the manager interpret the kernel after every pass and compare with `inputs` run on the
+/// module as it was. `report` is called with the pass and the difference.
 void checkEquivalence(mlir::PassManager &manager, mlir::ModuleOp module, const KernelInputs &inputs,
                       std::function<void(llvm::StringRef pass, llvm::StringRef difference)> report);
 

@@ -54,14 +54,18 @@ std::string tegula::describeTensor(Value tensor) {
   if (auto temp = tensor.getDefiningOp<TempOp>())
     return "'" + temp.getName().str() + "'";
   auto argument = llvm::dyn_cast<BlockArgument>(tensor);
-  auto kernel = argument ? llvm::dyn_cast<KernelOp>(argument.getOwner()->getParentOp()) : KernelOp();
+  auto kernel =
+      argument ? llvm::dyn_cast<KernelOp>(argument.getOwner()->getParentOp()) : KernelOp();
   return kernel ? "'" + kernel.getArgName(argument.getArgNumber()).str() + "'" : "a tensor";
 }
 
 void tegula::remarkMismatch(Operation *launch, llvm::StringRef strategy, const Mismatch &mismatch) {
   Location location = mismatch.where ? mismatch.where->getLoc() : launch->getLoc();
   auto name = launch->getAttrOfType<StringAttr>("name");
-  remark::missed(location, remark::RemarkOpts::name("mismatch").category(strategy).function(name ? name.getValue() : ""))
-      << remark::detail::Remark::Arg("Reason", mismatch.reason) << remark::detail::Remark::Arg("Edit", mismatch.edit)
+  remark::missed(
+      location,
+      remark::RemarkOpts::name("mismatch").category(strategy).function(name ? name.getValue() : ""))
+      << remark::detail::Remark::Arg("Reason", mismatch.reason)
+      << remark::detail::Remark::Arg("Edit", mismatch.edit)
       << remark::detail::Remark::Arg("Other", mismatch.isOther);
 }

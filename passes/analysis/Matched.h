@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every function that asks whether a statement has a form (`plan*`, `match*`, `choose*`) gives what it found, or the reason why it
-// found nothing in the words of the program. Passes that decide by it report the reason as a remark (mlir/IR/Remarks.h), which
-// `tegula compile --why` prints.
+// Every function that asks whether a statement has a form (`plan*`, `match*`, `choose*`) gives what
+// it found, or the reason why it found nothing in the words of the program. Passes that decide by
+// it report the reason as a remark (mlir/IR/Remarks.h), which `tegula compile --why` prints.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_ANALYSIS_MATCHED_H
@@ -23,10 +23,11 @@ namespace tegula {
 
 /// Why something did not match.
 struct Mismatch {
-  std::string reason;          ///< "the sum over k has a condition": lower case, no full stop
-  std::string edit;            ///< what in the program would make it match; empty where nothing simple does
+  std::string reason; ///< "the sum over k has a condition": lower case, no full stop
+  std::string edit;   ///< what in the program would make it match; empty where nothing simple does
   mlir::Operation *where = nullptr; ///< the operation that is in the way; null: the statement
-  /// The statement has nothing of what is looked for, such as a sum of products: nobody expects a match.
+  /// The statement has nothing of what is looked for, such as a sum of products: nobody expects a
+  /// match.
   bool isOther = false;
 };
 

@@ -62,7 +62,8 @@ bool tegula::runsAlongRows(ReduceOp reduce) {
   return along >= 0;
 }
 
-std::optional<int64_t> tegula::strideAlong(TglTensorType type, ArrayRef<ValueExpr> subscripts, Value axis) {
+std::optional<int64_t> tegula::strideAlong(TglTensorType type, ArrayRef<ValueExpr> subscripts,
+                                           Value axis) {
   ValueExpr place(0);
   for (auto [subscript, dim] : llvm::zip_equal(subscripts, type.getDims()))
     place = place * ValueExpr(dim.getExpr()) + subscript;
@@ -71,13 +72,14 @@ std::optional<int64_t> tegula::strideAlong(TglTensorType type, ArrayRef<ValueExp
   return (place.substitute(axis, ValueExpr(axis) + 1) - place).asConstant();
 }
 
-/// Whether windows that are `stride` elements apart leave none out: what a thread leaves of a line its neighbours
-/// take, while the line is in the cache.
+/// Whether windows that are `stride` elements apart leave none out: what a thread leaves of a line
+/// its neighbours take, while the line is in the cache.
 static bool windowsMeet(ReadOp read, int64_t stride) {
   constexpr int64_t farthest = 16; // elements: threads of a warp then have half a line each
   if (stride < 1 || stride > farthest)
     return false;
-  for (auto around = read->getParentOfType<ReduceOp>(); around; around = around->getParentOfType<ReduceOp>())
+  for (auto around = read->getParentOfType<ReduceOp>(); around;
+       around = around->getParentOfType<ReduceOp>())
     for (unsigned axis = 0; axis < around.getAxes().size(); ++axis) {
       std::optional<int64_t> extent = knownPoints(cast<AxesOp>(around.getOperation()), {axis});
       if (extent && *extent >= stride &&
@@ -99,7 +101,8 @@ std::optional<int64_t> tegula::lengthOfFirst(const AxisRange &range) {
 bool tegula::neighboursAreNear(ParallelOp statement) {
   constexpr int64_t farthest = 4; // elements: half of what memory moves at a time
   Value axis = statement.getAxes().empty() ? Value() : statement.getAxes().back();
-  auto isNear = [&](Value tensor, TglTensorType type, ArrayRef<ValueExpr> subscripts, ReadOp read = nullptr) {
+  auto isNear = [&](Value tensor, TglTensorType type, ArrayRef<ValueExpr> subscripts,
+                    ReadOp read = nullptr) {
     auto temp = tensor.getDefiningOp<TempOp>();
     if (temp && statement->isAncestor(temp))
       return true; // each point's own
@@ -110,9 +113,11 @@ bool tegula::neighboursAreNear(ParallelOp statement) {
                       ->walk([&](Operation *op) {
                         bool near = true;
                         if (auto read = dyn_cast<ReadOp>(op))
-                          near = isNear(read.getTensor(), read.getTensorType(), read.getSubscriptExprs(), read);
+                          near = isNear(read.getTensor(), read.getTensorType(),
+                                        read.getSubscriptExprs(), read);
                         else if (auto write = dyn_cast<WriteOp>(op))
-                          near = isNear(write.getTensor(), write.getTensorType(), write.getSubscriptExprs());
+                          near = isNear(write.getTensor(), write.getTensorType(),
+                                        write.getSubscriptExprs());
                         return near ? WalkResult::advance() : WalkResult::interrupt();
                       })
                       .wasInterrupted();
@@ -123,8 +128,10 @@ unsigned tegula::dropSinglePoints(Operation *root) {
   root->walk([&](AxesOp owner) {
     if (!isa<ParallelOp, ReduceOp>(owner.getOperation()))
       return;
-    bool hasLoop = isa<ParallelOp>(owner.getOperation()) && !owner->getRegion(0).getOps<ForOp>().empty();
-    for (unsigned axis = owner.getAxes().size(); axis-- > 0 && (hasLoop || owner.getAxes().size() > 1);) {
+    bool hasLoop =
+        isa<ParallelOp>(owner.getOperation()) && !owner->getRegion(0).getOps<ForOp>().empty();
+    for (unsigned axis = owner.getAxes().size();
+         axis-- > 0 && (hasLoop || owner.getAxes().size() > 1);) {
       AxisRange range = getAxisRange(owner, axis);
       if (!range.lo.asConstant() || (range.hi - range.lo).asConstant() != 1)
         continue;
@@ -137,7 +144,8 @@ unsigned tegula::dropSinglePoints(Operation *root) {
   return dropped;
 }
 
-ParallelOp tegula::copyAxes(OpBuilder &builder, Location loc, ArrayRef<Value> axes, IRMapping &map) {
+ParallelOp tegula::copyAxes(OpBuilder &builder, Location loc, ArrayRef<Value> axes,
+                            IRMapping &map) {
   auto isCopied = [&](Value value) { return llvm::is_contained(axes, value); };
   SmallVector<std::pair<ValueExpr, ValueExpr>> bounds;
   IndexOperands operands;
@@ -168,8 +176,9 @@ ParallelOp tegula::copyAxes(OpBuilder &builder, Location loc, ArrayRef<Value> ax
     lows.push_back(attrOf(low));
     highs.push_back(attrOf(high));
   }
-  auto parallel = ParallelOp::create(builder, loc, builder.getArrayAttr(lows), builder.getArrayAttr(highs),
-                                     operands.values(), builder.getArrayAttr(names), StringAttr());
+  auto parallel =
+      ParallelOp::create(builder, loc, builder.getArrayAttr(lows), builder.getArrayAttr(highs),
+                         operands.values(), builder.getArrayAttr(names), StringAttr());
   Block &body = parallel.getBody().emplaceBlock();
   for (Value axis : axes)
     map.map(axis, body.addArgument(axis.getType(), axis.getLoc()));
@@ -215,7 +224,8 @@ static std::optional<ValueExpr> integerExprOfDefinition(Value value) {
 }
 
 std::optional<ValueExpr> tegula::integerExprOf(Value value) {
-  if (std::optional<ValueExpr> expr = integerExprOfDefinition(value); expr && !expr->expr().isOverflow())
+  if (std::optional<ValueExpr> expr = integerExprOfDefinition(value);
+      expr && !expr->expr().isOverflow())
     return expr;
   return isa<IndexType>(value.getType()) ? std::optional<ValueExpr>(value) : std::nullopt;
 }
@@ -224,7 +234,9 @@ bool tegula::hasFoldableIndices(IndexedOp op) {
   bool found = false;
   rewriteExprs(op, [&](const ValueExpr &expr) {
     if (llvm::any_of(expr.operands(), [](Value value) { return value.getDefiningOp<IndexOp>(); }))
-      found |= !expr.substitute([](Value value) -> std::optional<ValueExpr> { return integerExprOf(value); })
+      found |= !expr.substitute([](Value value) -> std::optional<ValueExpr> {
+                      return integerExprOf(value);
+                    })
                     .expr()
                     .isOverflow();
     return expr;
@@ -237,7 +249,8 @@ unsigned tegula::foldIndices(IndexedOp op) {
   for (Value index : op.getIndices())
     folded += integerExprOf(index)->asValue() != index;
   rewriteExprs(op, [](const ValueExpr &expr) {
-    return expr.substitute([](Value value) -> std::optional<ValueExpr> { return integerExprOf(value); });
+    return expr.substitute(
+        [](Value value) -> std::optional<ValueExpr> { return integerExprOf(value); });
   });
   return folded;
 }
@@ -253,7 +266,8 @@ static bool isRemovable(Operation *op) {
     return false;
   if (op->getNumRegions())
     return !op->walk([](Operation *nested) {
-                return isa<WriteOp, SortOp, CallOp>(nested) ? WalkResult::interrupt() : WalkResult::advance();
+                return isa<WriteOp, SortOp, CallOp>(nested) ? WalkResult::interrupt()
+                                                            : WalkResult::advance();
               }).wasInterrupted();
   return isMemoryEffectFree(op) || isa<ReadOp, TempOp>(op);
 }
@@ -489,7 +503,8 @@ Domain AxisScope::rangesFor(ArrayRef<IndexExpr> exprs) const {
 }
 
 bool AxisScope::hasPoints(const ValueExpr &expr, ArrayRef<ValueExpr> kept) {
-  SmallVector<IndexExpr> keptDims = llvm::map_to_vector(kept, [&](const ValueExpr &one) { return toDims(one); });
+  SmallVector<IndexExpr> keptDims =
+      llvm::map_to_vector(kept, [&](const ValueExpr &one) { return toDims(one); });
   llvm::DenseSet<unsigned> used = usedBy({toDims(expr)}), stays = usedBy(keptDims);
   return llvm::all_of(ranges.vars, [&](const RangedVar &range) {
     return !used.contains(range.position) || stays.contains(range.position) ||

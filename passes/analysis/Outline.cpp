@@ -58,7 +58,8 @@ private:
 static bool writesWhatIsRead(Operation *statement, ArrayRef<Operation *> ops) {
   SetVector<Value> written = accessesOf(statement).writes;
   return llvm::any_of(ops, [&](Operation *op) {
-    return llvm::any_of(accessesOf(op).reads, [&](Value tensor) { return written.contains(tensor); });
+    return llvm::any_of(accessesOf(op).reads,
+                        [&](Value tensor) { return written.contains(tensor); });
   });
 }
 
@@ -99,7 +100,8 @@ std::optional<Outline> tegula::outline(Operation *op, ArrayRef<Value> values, Ou
   for (Value value : values)
     needs.add(value);
   ArrayRef<Operation *> chain = needs.chain;
-  // How many of the ops around it the value leaves: at least those with an axis that it does not use.
+  // How many of the ops around it the value leaves: at least those with an axis that it does not
+  // use.
   size_t depth = 0;
   for (auto [level, around] : llvm::enumerate(chain.take_front(needs.limit)))
     if (llvm::any_of(cast<AxesOp>(around).getAxes(), [&](Value axis) { return !needs.has(axis); }))
@@ -123,10 +125,12 @@ std::optional<Outline> tegula::outlineTo(Operation *anchor, Operation *op, Array
   return outlineAt(op, needs, found - needs.chain.begin() + 1);
 }
 
-void tegula::reportOnlyWithin(Operation *moved, ArrayRef<Value> left, const IRMapping &map, Prover &prover) {
+void tegula::reportOnlyWithin(Operation *moved, ArrayRef<Value> left, const IRMapping &map,
+                              Prover &prover) {
   SmallVector<IndexedOp> accesses;
   moved->walk([&](Operation *op) {
-    if ((isa<ReadOp>(op) && cast<ReadOp>(op).getChecked()) || (isa<WriteOp>(op) && cast<WriteOp>(op).getChecked()))
+    if ((isa<ReadOp>(op) && cast<ReadOp>(op).getChecked()) ||
+        (isa<WriteOp>(op) && cast<WriteOp>(op).getChecked()))
       accesses.push_back(cast<IndexedOp>(op));
   });
   if (accesses.empty())
@@ -173,11 +177,13 @@ SmallVector<ValueExpr> AxesTemp::subscriptsIn(const IRMapping &map) const {
 static TilesOp tilesOf(const ValueExpr &low, const ValueExpr &high) {
   auto first = dyn_cast_or_null<BlockArgument>(low.asValue());
   auto tiles = first ? dyn_cast<TilesOp>(first.getOwner()->getParentOp()) : TilesOp();
-  return tiles && first == tiles.getTileLow() && high.asValue() == tiles.getTileHigh() ? tiles : TilesOp();
+  return tiles && first == tiles.getTileLow() && high.asValue() == tiles.getTileHigh() ? tiles
+                                                                                       : TilesOp();
 }
 
-std::optional<AxesTemp> tegula::makeAxesTemp(Operation *anchor, ArrayRef<Value> axes, Type elementType,
-                                             StringRef name, Prover &prover, int64_t tileSize) {
+std::optional<AxesTemp> tegula::makeAxesTemp(Operation *anchor, ArrayRef<Value> axes,
+                                             Type elementType, StringRef name, Prover &prover,
+                                             int64_t tileSize) {
   AxesTemp result;
   result.axes.assign(axes.begin(), axes.end());
   OpBuilder builder(anchor);
@@ -209,8 +215,8 @@ std::optional<AxesTemp> tegula::makeAxesTemp(Operation *anchor, ArrayRef<Value> 
   return result;
 }
 
-/// The ops of an outline that bounds of its axes use, in order: they stand before the new statement. Nothing
-/// where they use an axis of it themselves.
+/// The ops of an outline that bounds of its axes use, in order: they stand before the new
+/// statement. Nothing where they use an axis of it themselves.
 static std::optional<SmallVector<Operation *>> opsOfBounds(const Outline &where) {
   llvm::DenseSet<Operation *> used;
   SmallVector<Value> pending;
@@ -228,7 +234,8 @@ static std::optional<SmallVector<Operation *>> opsOfBounds(const Outline &where)
       llvm::append_range(pending, valuesUsedBy(def));
   }
   SmallVector<Operation *> ordered;
-  llvm::copy_if(where.ops, std::back_inserter(ordered), [&](Operation *op) { return used.contains(op); });
+  llvm::copy_if(where.ops, std::back_inserter(ordered),
+                [&](Operation *op) { return used.contains(op); });
   return ordered;
 }
 
@@ -238,7 +245,8 @@ std::optional<AxesTemp> tegula::storeOutlined(Operation *op, const Outline &wher
   Value value = op->getResult(0);
   // A rounded value is stored as what it was rounded to.
   auto convert = dyn_cast<ConvertOp>(op);
-  Type stored = convert && isa<FloatType>(convert.getTarget()) ? convert.getTarget() : value.getType();
+  Type stored =
+      convert && isa<FloatType>(convert.getTarget()) ? convert.getTarget() : value.getType();
   std::optional<SmallVector<Operation *>> boundOps = opsOfBounds(where);
   std::optional<AxesTemp> temp;
   if (boundOps)

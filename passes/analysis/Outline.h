@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Inside `parallel (i, j) { ... reduce (k) { X } }` an op X that uses i alone is computed for all i, j
-// and k. Its *own axes* are those that it, or what it is computed from, uses (with the axes that
-// their bounds use). An Outline says where a new statement over the own axes can stand, and what
-// must be copied into it.
+// Inside `parallel (i, j) { ... reduce (k) { X } }` an op X that uses i alone is computed for all
+// i, j and k. Its *own axes* are those that it, or what it is computed from, uses (with the axes
+// that their bounds use). An Outline says where a new statement over the own axes can stand, and
+// what must be copied into it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_ANALYSIS_OUTLINE_H
@@ -38,8 +38,8 @@ enum class OutlineMode {
   Always,
 };
 
-/// Nothing where the value is where it should be, or may not move: it depends on a private temporary,
-/// or on a tensor that the statement around it writes.
+/// Nothing where the value is where it should be, or may not move: it depends on a private
+/// temporary, or on a tensor that the statement around it writes.
 std::optional<Outline> outline(mlir::Operation *op, llvm::ArrayRef<mlir::Value> needs,
                                OutlineMode mode);
 
@@ -47,10 +47,11 @@ std::optional<Outline> outline(mlir::Operation *op, llvm::ArrayRef<mlir::Value> 
 std::optional<Outline> outlineTo(mlir::Operation *anchor, mlir::Operation *op,
                                  llvm::ArrayRef<mlir::Value> needs);
 
-/// Lets the checked accesses in `moved`, a copy outside of the axes `left`, report only where these have points. `map`
-/// tells what stands there for values of the original place. An axis whose length is not known there counts as one
-/// that has points.
-void reportOnlyWithin(mlir::Operation *moved, llvm::ArrayRef<mlir::Value> left, const mlir::IRMapping &map, Prover &prover);
+/// Lets the checked accesses in `moved`, a copy outside of the axes `left`, report only where these
+/// have points. `map` tells what stands there for values of the original place. An axis whose
+/// length is not known there counts as one that has points.
+void reportOnlyWithin(mlir::Operation *moved, llvm::ArrayRef<mlir::Value> left,
+                      const mlir::IRMapping &map, Prover &prover);
 
 /// A temporary with one dim for each axis, and the subscripts of the element of a point.
 struct AxesTemp {
@@ -62,16 +63,17 @@ struct AxesTemp {
   llvm::SmallVector<tgl::ValueExpr> subscriptsIn(const mlir::IRMapping &map) const;
 };
 
-/// A temporary over axes, created before `anchor`. Nothing where an extent has no bound in sizes; the
-/// size of a tile loop without one becomes `tileSize`.
+/// A temporary over axes, created before `anchor`. Nothing where an extent has no bound in sizes;
+/// the size of a tile loop without one becomes `tileSize`.
 std::optional<AxesTemp> makeAxesTemp(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> axes,
                                      mlir::Type elementType, llvm::StringRef name, Prover &prover,
                                      int64_t tileSize);
 
-/// Computes the result of `op` in a new statement at `where`, into a temporary over its own axes; every
-/// use of the result reads that. The op stays, unused. Nothing changes where the temporary cannot be.
-std::optional<AxesTemp> storeOutlined(mlir::Operation *op, const Outline &where, llvm::StringRef name,
-                                      Prover &prover, int64_t tileSize);
+/// Computes the result of `op` in a new statement at `where`, into a temporary over its own axes;
+/// every use of the result reads that. The op stays, unused. Nothing changes where the temporary
+/// cannot be.
+std::optional<AxesTemp> storeOutlined(mlir::Operation *op, const Outline &where,
+                                      llvm::StringRef name, Prover &prover, int64_t tileSize);
 
 } // namespace tegula
 

@@ -37,13 +37,18 @@ std::optional<SteppedLoop> tegula::matchSteppedLoop(tgl::ForOp loop) {
 
 Matched<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
   if (loop.getIterArgs().size() != 1)
-    return Mismatch{"the loop carries " + std::to_string(loop.getIterArgs().size()) + " values from step to step, not one", "", loop, loop.getIterArgs().empty()};
+    return Mismatch{"the loop carries " + std::to_string(loop.getIterArgs().size()) +
+                        " values from step to step, not one",
+                    "", loop, loop.getIterArgs().empty()};
   std::optional<SteppedLoop> stepped = matchSteppedLoop(loop);
   mlir::Operation *combine = loop.getYield().getValues()[0].getDefiningOp();
   if (!stepped || !combine || combine->getParentOp() != loop ||
       !isa<mlir::arith::AddFOp, mlir::arith::AddIOp, mlir::arith::MulFOp, mlir::arith::MulIOp,
-           mlir::arith::MaximumFOp, mlir::arith::MinimumFOp, mlir::arith::MaxSIOp, mlir::arith::MinSIOp>(combine))
-    return Mismatch{"a step of the loop does not end by adding, multiplying or taking the larger or smaller of what it carries", "", loop};
+           mlir::arith::MaximumFOp, mlir::arith::MinimumFOp, mlir::arith::MaxSIOp,
+           mlir::arith::MinSIOp>(combine))
+    return Mismatch{"a step of the loop does not end by adding, multiplying or taking the larger "
+                    "or smaller of what it carries",
+                    "", loop};
   mlir::Value carried = loop.getIterArgs()[0];
   bool first = combine->getOperand(0) == carried;
   if (!first && combine->getOperand(1) != carried)

@@ -12,11 +12,12 @@
 
 namespace tegula {
 
-/// A loop of plain operations whose steps meet in what it carries alone: what does not need that may be done for several
-/// steps before.
+/// A loop of plain operations whose steps meet in what it carries alone: what does not need that
+/// may be done for several steps before.
 struct SteppedLoop {
   tgl::ForOp loop;
-  llvm::SmallVector<mlir::Operation *> before, after; ///< without what is carried; what needs it, and writes
+  llvm::SmallVector<mlir::Operation *> before,
+      after; ///< without what is carried; what needs it, and writes
 };
 std::optional<SteppedLoop> matchSteppedLoop(tgl::ForOp loop);
 

@@ -34,7 +34,8 @@ bool SameValue::equal(Value a, Value b) {
     if (a == b)
       return true;
     Operation *other = b.getDefiningOp();
-    if (!other || cast<OpResult>(a).getResultNumber() != cast<OpResult>(b).getResultNumber() || makesMemory(def))
+    if (!other || cast<OpResult>(a).getResultNumber() != cast<OpResult>(b).getResultNumber() ||
+        makesMemory(def))
       return false;
     // Outside of the statements nobody looks at what is written between two reads.
     bool isInside = first->isAncestor(def) && second->isAncestor(other);
@@ -49,9 +50,8 @@ bool SameValue::equal(Value a, Value b) {
       return false;
   counterpart[a] = b;
   auto sameBound = [&](const ValueExpr &x, const ValueExpr &y) {
-    return x.expr() == y.expr() && llvm::all_of_zip(x.operands(), y.operands(), [&](Value l, Value r) {
-             return equal(l, r);
-           });
+    return x.expr() == y.expr() && llvm::all_of_zip(x.operands(), y.operands(),
+                                                    [&](Value l, Value r) { return equal(l, r); });
   };
   if (sameBound(lowOf(a), lowOf(b)) && sameBound(highOf(a), highOf(b)))
     return true;
@@ -101,7 +101,8 @@ bool tegula::sameTerms(ReduceOp first, Value a, ReduceOp second, Value b) {
     same.assume(left, right);
   auto isEqual = [&](const ValueExpr &left, const ValueExpr &right) {
     return left.expr() == right.expr() &&
-           llvm::all_of_zip(left.operands(), right.operands(), [&](Value x, Value y) { return same.equal(x, y); });
+           llvm::all_of_zip(left.operands(), right.operands(),
+                            [&](Value x, Value y) { return same.equal(x, y); });
   };
   for (auto [left, right] : llvm::zip_equal(first.getAxes(), second.getAxes()))
     if (!isEqual(lowOf(left), lowOf(right)) || !isEqual(highOf(left), highOf(right)))

@@ -16,10 +16,10 @@ namespace tegula {
 bool makesMemory(mlir::Operation *op);
 
 /// Compares what two statements compute: the same ops with the same attributes on the same inputs,
-/// where each axis inside one statement stands for one axis inside the other with equal bounds, and a
-/// tensor made inside of one for a tensor made inside of the other. What stands outside of a statement
-/// equals another only where neither touches memory. Whether the memory that equal ops read (`inputs`)
-/// is the same at both statements is the caller's to see to.
+/// where each axis inside one statement stands for one axis inside the other with equal bounds, and
+/// a tensor made inside of one for a tensor made inside of the other. What stands outside of a
+/// statement equals another only where neither touches memory. Whether the memory that equal ops
+/// read (`inputs`) is the same at both statements is the caller's to see to.
 class SameValue {
 public:
   SameValue(mlir::Operation *first, mlir::Operation *second) : first(first), second(second) {}
@@ -39,8 +39,8 @@ private:
   llvm::SetVector<mlir::Value> read;
 };
 
-/// Whether two reductions over the same axes have the same terms: `a` of the first, `b` of the second. Whether
-/// memory is the same at both is the caller's to see to.
+/// Whether two reductions over the same axes have the same terms: `a` of the first, `b` of the
+/// second. Whether memory is the same at both is the caller's to see to.
 bool sameTerms(tgl::ReduceOp first, mlir::Value a, tgl::ReduceOp second, mlir::Value b);
 
 /// Equal for computations that SameValue may call equal.

@@ -23,7 +23,8 @@ static Block::BlockArgListType iterArgs(Operation *loop) {
 }
 
 static ValueRange initsOf(Operation *loop) {
-  return isa<ForOp>(loop) ? ValueRange(cast<ForOp>(loop).getInits()) : cast<TilesOp>(loop).getInits();
+  return isa<ForOp>(loop) ? ValueRange(cast<ForOp>(loop).getInits())
+                          : cast<TilesOp>(loop).getInits();
 }
 
 //===----------------------------------------------------------------------===//
@@ -118,7 +119,8 @@ static bool isSplittable(ParallelOp block) {
     else if (op != block && !isLoop(op) && !isa<ReduceOp, YieldOp>(op))
       plain &= op->getNumRegions() == 0 && isMemoryEffectFree(op);
   });
-  return hasLoops && plain && llvm::none_of(written, [&](Value tensor) { return read.contains(tensor); });
+  return hasLoops && plain &&
+         llvm::none_of(written, [&](Value tensor) { return read.contains(tensor); });
 }
 
 /// The axes that every carried value and every reduction inside or after a loop varies along.
@@ -141,7 +143,8 @@ static llvm::BitVector commonAxes(ParallelOp block, const Variation &variation) 
       if (common[number])
         for (const ValueExpr &bound : {lowOf(axis), highOf(axis)})
           for (Value operand : bound.operands())
-            if (axesOpOf(operand) == block && !common[cast<BlockArgument>(operand).getArgNumber()]) {
+            if (axesOpOf(operand) == block &&
+                !common[cast<BlockArgument>(operand).getArgNumber()]) {
               common.reset(number);
               changed = true;
             }
@@ -157,8 +160,8 @@ namespace {
 /// Something that must be computed for all points of its extra axes: a write, or the new element of
 /// the temporary that stands for a carried value.
 struct Sink {
-  WriteOp write;             // or
-  Value value;               // stored to `temp`
+  WriteOp write; // or
+  Value value;   // stored to `temp`
   const AxesTemp *temp = nullptr;
 };
 
@@ -217,7 +220,8 @@ private:
     llvm::BitVector wanted = varies;
     for (unsigned number = block.getAxes().size(); number-- > 0;)
       if (wanted[number])
-        for (const ValueExpr &bound : {lowOf(block.getAxes()[number]), highOf(block.getAxes()[number])})
+        for (const ValueExpr &bound :
+             {lowOf(block.getAxes()[number]), highOf(block.getAxes()[number])})
           for (Value operand : bound.operands())
             if (axesOpOf(operand) == block)
               wanted.set(cast<BlockArgument>(operand).getArgNumber());
@@ -263,7 +267,8 @@ private:
       flush(before, builder, map);
       sinks = std::move(together);
       Operation *yield = from.getTerminator();
-      for (auto [carried, next] : llvm::zip_equal(iterArgs(from.getParentOp()), yield->getOperands()))
+      for (auto [carried, next] :
+           llvm::zip_equal(iterArgs(from.getParentOp()), yield->getOperands()))
         if (auto temp = temps.find(carried); temp != temps.end())
           sinks.push_back({WriteOp(), next, temp->second.get()});
     }
@@ -286,7 +291,8 @@ private:
     SmallVector<StringRef> names;
     auto nameAttrs = loop->getAttrOfType<ArrayAttr>("names");
     auto nameAt = [&](unsigned number) -> StringRef {
-      return nameAttrs && number < nameAttrs.size() ? cast<StringAttr>(nameAttrs[number]).getValue() : "";
+      return nameAttrs && number < nameAttrs.size() ? cast<StringAttr>(nameAttrs[number]).getValue()
+                                                    : "";
     };
     names.push_back(nameAt(0));
     for (unsigned number : kept) {
@@ -303,9 +309,9 @@ private:
       copy = ForOp::create(builder, loop->getLoc(), names, inMap(forOp.getLowExpr()),
                            inMap(forOp.getHighExpr()), inits, forOp.getReverse());
     else
-      copy = TilesOp::create(builder, loop->getLoc(), names, inMap(cast<TilesOp>(loop).getLowExpr()),
-                             inMap(cast<TilesOp>(loop).getHighExpr()), inits,
-                             cast<TilesOp>(loop).getSize());
+      copy = TilesOp::create(
+          builder, loop->getLoc(), names, inMap(cast<TilesOp>(loop).getLowExpr()),
+          inMap(cast<TilesOp>(loop).getHighExpr()), inits, cast<TilesOp>(loop).getSize());
     unsigned numVars = bodyOf(loop).getNumArguments() - iterArgs(loop).size();
     for (unsigned number = 0; number < numVars; ++number)
       map.map(bodyOf(loop).getArgument(number), bodyOf(copy).getArgument(number));
@@ -331,10 +337,12 @@ private:
   /// One inner parallel for all sinks that share their extra axes. New elements are stored once all
   /// are computed: each update sees the old ones.
   void flush(SmallVector<Sink> &sinks, OpBuilder &builder, IRMapping &map) {
-    llvm::MapVector<SmallVector<Value>, SmallVector<Sink>, std::map<SmallVector<Value>, unsigned, AxesLess>>
+    llvm::MapVector<SmallVector<Value>, SmallVector<Sink>,
+                    std::map<SmallVector<Value>, unsigned, AxesLess>>
         groups;
     for (const Sink &sink : sinks)
-      groups[sink.write ? extraAxes(variation.ofWrite(sink.write)) : sink.temp->axes].push_back(sink);
+      groups[sink.write ? extraAxes(variation.ofWrite(sink.write)) : sink.temp->axes].push_back(
+          sink);
     for (auto &[axes, group] : groups) {
       IRMapping innerMap(map);
       OpBuilder inside(builder);
@@ -388,9 +396,10 @@ private:
 
   struct AxesLess {
     bool operator()(const SmallVector<Value> &a, const SmallVector<Value> &b) const {
-      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](Value x, Value y) {
-        return cast<BlockArgument>(x).getArgNumber() < cast<BlockArgument>(y).getArgNumber();
-      });
+      return std::lexicographical_compare(
+          a.begin(), a.end(), b.begin(), b.end(), [](Value x, Value y) {
+            return cast<BlockArgument>(x).getArgNumber() < cast<BlockArgument>(y).getArgNumber();
+          });
     }
   };
 
@@ -408,7 +417,8 @@ private:
 
 /// Whether the carried values of some loop vary along different extra axes and one reads another:
 /// their temporaries could not be updated in place.
-static bool updatesInterfere(ParallelOp block, const Variation &variation, const llvm::BitVector &common) {
+static bool updatesInterfere(ParallelOp block, const Variation &variation,
+                             const llvm::BitVector &common) {
   return block
       .walk([&](Operation *loop) {
         if (!isLoop(loop))

@@ -92,8 +92,8 @@ std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis,
 }
 
 namespace {
-/// An access with what its subscripts say, found when first asked for, once for all other accesses that it is
-/// compared with: which axes of its statement are in them, and their ranges.
+/// An access with what its subscripts say, found when first asked for, once for all other accesses
+/// that it is compared with: which axes of its statement are in them, and their ranges.
 class KnownAccess {
 public:
   struct Digit {
@@ -103,7 +103,8 @@ public:
     std::optional<bool> proved; ///< isDigit, which costs a proof
   };
 
-  KnownAccess(Access access, ParallelOp statement) : access(std::move(access)), statement(statement) {}
+  KnownAccess(Access access, ParallelOp statement)
+      : access(std::move(access)), statement(statement) {}
 
   MutableArrayRef<Digit> digits() {
     if (!found) {
@@ -145,8 +146,8 @@ private:
 } // namespace
 
 /// Adds the pairs of lower digits, in what digits of equal weight leave of two subscripts.
-static void addLowerPairs(const ValueExpr &a, const ValueExpr &b, KnownAccess &first, KnownAccess &second,
-                          Prover &prover, SmallVectorImpl<AxisPair> &pairs) {
+static void addLowerPairs(const ValueExpr &a, const ValueExpr &b, KnownAccess &first,
+                          KnownAccess &second, Prover &prover, SmallVectorImpl<AxisPair> &pairs) {
   for (Value own : a.operands())
     for (Value other : b.operands()) {
       if (axesOpOf(own) != first.statement || axesOpOf(other) != second.statement)
@@ -157,7 +158,8 @@ static void addLowerPairs(const ValueExpr &a, const ValueExpr &b, KnownAccess &f
       bool isLast = left->weight.asConstant() == 1;
       if (isLast && !(left->rest == right->rest))
         continue;
-      if (!isDigit(*left, own, first.access.op, prover) || !isDigit(*right, other, second.access.op, prover))
+      if (!isDigit(*left, own, first.access.op, prover) ||
+          !isDigit(*right, other, second.access.op, prover))
         continue;
       pairs.push_back({own, other});
       if (!isLast)
@@ -196,8 +198,8 @@ static bool coversDim(const Access &access, unsigned dim) {
   return highOf(axis).operands().empty() && highOf(axis).expr() == extent.getExpr();
 }
 
-/// Whether some dim keeps the two apart: the largest subscript of one lies below the smallest of the
-/// other (two pieces of a tensor).
+/// Whether some dim keeps the two apart: the largest subscript of one lies below the smallest of
+/// the other (two pieces of a tensor).
 static bool areApart(KnownAccess &a, KnownAccess &b, Prover &prover) {
   for (auto [dim, left, right] : llvm::enumerate(a.access.subscripts, b.access.subscripts)) {
     // Pieces differ by an offset; what is the same in both overlaps.
@@ -205,7 +207,8 @@ static bool areApart(KnownAccess &a, KnownAccess &b, Prover &prover) {
       continue;
     const Range &x = a.range(dim, prover), &y = b.range(dim, prover);
     auto below = [&](const std::optional<IndexExpr> &max, const std::optional<IndexExpr> &min) {
-      return max && min && max->isSize() && min->isSize() && prover.proves(Condition::lessThan(*max, *min));
+      return max && min && max->isSize() && min->isSize() &&
+             prover.proves(Condition::lessThan(*max, *min));
     };
     if (below(x.max, y.min) || below(y.max, x.min))
       return true;
@@ -222,14 +225,14 @@ static void intersect(std::optional<SmallVector<AxisPair>> &all, SmallVector<Axi
   llvm::erase_if(*all, [&](const AxisPair &pair) { return !llvm::is_contained(pairs, pair); });
 }
 
-/// Keeps a one-to-one choice of pairs whose bounds agree, in the order of the first parallel's axes.
+/// Keeps a one-to-one choice of pairs whose bounds agree, in the order of the first parallel's
+/// axes.
 static SmallVector<AxisPair> consistent(ArrayRef<AxisPair> candidates, ParallelOp first) {
   SmallVector<AxisPair> chosen;
   for (Value axis : first.getAxes()) {
     for (const AxisPair &pair : candidates) {
-      if (pair.first != axis || llvm::any_of(chosen, [&](const AxisPair &other) {
-            return other.second == pair.second;
-          }))
+      if (pair.first != axis ||
+          llvm::any_of(chosen, [&](const AxisPair &other) { return other.second == pair.second; }))
         continue;
       auto mapped = [&](const ValueExpr &bound) {
         return bound.substitute([&](Value value) -> std::optional<ValueExpr> {
@@ -240,14 +243,21 @@ static SmallVector<AxisPair> consistent(ArrayRef<AxisPair> candidates, ParallelO
         });
       };
       // Bounds of a shared axis use shared axes, chosen before it, and values from outside.
-      bool closed = llvm::all_of(lowOf(axis).operands(), [&](Value operand) {
-        return axesOpOf(operand) != first ||
-               llvm::any_of(chosen, [&](const AxisPair &other) { return other.first == operand; });
-      }) && llvm::all_of(highOf(axis).operands(), [&](Value operand) {
-        return axesOpOf(operand) != first ||
-               llvm::any_of(chosen, [&](const AxisPair &other) { return other.first == operand; });
-      });
-      if (closed && mapped(lowOf(pair.second)) == lowOf(axis) && mapped(highOf(pair.second)) == highOf(axis)) {
+      bool closed =
+          llvm::all_of(lowOf(axis).operands(),
+                       [&](Value operand) {
+                         return axesOpOf(operand) != first ||
+                                llvm::any_of(chosen, [&](const AxisPair &other) {
+                                  return other.first == operand;
+                                });
+                       }) &&
+          llvm::all_of(highOf(axis).operands(), [&](Value operand) {
+            return axesOpOf(operand) != first || llvm::any_of(chosen, [&](const AxisPair &other) {
+                     return other.first == operand;
+                   });
+          });
+      if (closed && mapped(lowOf(pair.second)) == lowOf(axis) &&
+          mapped(highOf(pair.second)) == highOf(axis)) {
         chosen.push_back(pair);
         break;
       }
@@ -256,8 +266,8 @@ static SmallVector<AxisPair> consistent(ArrayRef<AxisPair> candidates, ParallelO
   return chosen;
 }
 
-static SharedAxes findShared(ParallelOp first, MutableArrayRef<KnownAccess> left, MutableArrayRef<KnownAccess> right,
-                             Prover &prover) {
+static SharedAxes findShared(ParallelOp first, MutableArrayRef<KnownAccess> left,
+                             MutableArrayRef<KnownAccess> right, Prover &prover) {
   std::optional<SmallVector<AxisPair>> decided;
   SmallVector<AxisPair> suggested;
   size_t suggestedRank = 0;
@@ -285,7 +295,8 @@ static SharedAxes findShared(ParallelOp first, MutableArrayRef<KnownAccess> left
   if (!decided && suggested.empty())
     for (KnownAccess &x : left)
       for (KnownAccess &y : right)
-        if (x.access.writes && y.access.writes && x.access.subscripts.size() == y.access.subscripts.size())
+        if (x.access.writes && y.access.writes &&
+            x.access.subscripts.size() == y.access.subscripts.size())
           llvm::append_range(suggested, pairsOf(x, y, prover));
   result.pairs = consistent(decided ? *decided : suggested, first);
   return result;
@@ -317,7 +328,8 @@ AxisSharing::~AxisSharing() = default;
 const SharedAxes &AxisSharing::of(ParallelOp first, ParallelOp second) {
   auto [entry, isNew] = state->pairs.try_emplace({first, second});
   if (isNew)
-    entry->second = findShared(first, state->accessesOf(first), state->accessesOf(second), state->prover);
+    entry->second =
+        findShared(first, state->accessesOf(first), state->accessesOf(second), state->prover);
   return entry->second;
 }
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fusion asks of two statements which of their axes they share: pairs of axes such that, wherever the
-// two touch the same element of a tensor (and one writes it), the axes have the same value. A nest
-// over such pairs keeps every dependence inside one point.
+// Fusion asks of two statements which of their axes they share: pairs of axes such that, wherever
+// the two touch the same element of a tensor (and one writes it), the axes have the same value. A
+// nest over such pairs keeps every dependence inside one point.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_FUSE_ACCESS_H
@@ -40,15 +40,15 @@ struct AxisPair {
   bool operator==(const AxisPair &other) const = default;
 };
 
-/// The axes that two parallels share; `flow` says whether tensors that one of them writes decide it,
-/// else tensors that both read do.
+/// The axes that two parallels share; `flow` says whether tensors that one of them writes decide
+/// it, else tensors that both read do.
 struct SharedAxes {
   llvm::SmallVector<AxisPair> pairs; // in the order of the first one's axes
   bool flow = false;
 };
 
-/// Tells the axes that statements share. Keeps what it found of statements and of pairs while they stand as they are:
-/// who changes one says so.
+/// Tells the axes that statements share. Keeps what it found of statements and of pairs while they
+/// stand as they are: who changes one says so.
 class AxisSharing {
 public:
   explicit AxisSharing(Prover &prover);
@@ -68,8 +68,9 @@ bool isDefinedOutside(const tgl::ValueExpr &expr, mlir::Operation *op);
 /// E where `subscript` is `E*axis + rest`, rest without the axis.
 std::optional<IndexExpr> weightIn(const tgl::ValueExpr &subscript, mlir::Value axis);
 
-/// E where `subscript` is `E*axis + rest` and 0 <= rest < E wherever `place` runs; 1 where it is the
-/// axis itself (plus what does not vary inside the axis's op). Axis and rest are then functions of the subscript.
+/// E where `subscript` is `E*axis + rest` and 0 <= rest < E wherever `place` runs; 1 where it is
+/// the axis itself (plus what does not vary inside the axis's op). Axis and rest are then functions
+/// of the subscript.
 std::optional<IndexExpr> digitOf(const tgl::ValueExpr &subscript, mlir::Value axis,
                                  mlir::Operation *place, Prover &prover);
 

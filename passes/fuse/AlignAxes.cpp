@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Statistics of groups of channels go through the channels as `4*g + e`, what comes before and after them as `o`. Over
-// the groups they can be one nest once all of them have the axis g.
+// Statistics of groups of channels go through the channels as `4*g + e`, what comes before and
+// after them as `o`. Over the groups they can be one nest once all of them have the axis g.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/AlignAxes.h"
@@ -25,7 +25,8 @@ static std::optional<unsigned> wholeAxis(const ValueExpr &subscript, ParallelOp 
   return axis.getArgNumber();
 }
 
-SmallVector<AlignedAxis, 1> tegula::axesToAlign(ParallelOp statement, ParallelOp other, Prover &prover) {
+SmallVector<AlignedAxis, 1> tegula::axesToAlign(ParallelOp statement, ParallelOp other,
+                                                Prover &prover) {
   SmallVector<AlignedAxis, 1> found;
   SmallVector<Access> theirs = accessesIn(other);
   for (const Access &mine : accessesIn(statement))
@@ -34,7 +35,8 @@ SmallVector<AlignedAxis, 1> tegula::axesToAlign(ParallelOp statement, ParallelOp
         continue;
       for (auto [dim, subscript, digits] : llvm::enumerate(mine.subscripts, access.subscripts)) {
         std::optional<unsigned> axis = subscript ? wholeAxis(*subscript, statement) : std::nullopt;
-        if (!axis || !digits || llvm::any_of(found, [&](const AlignedAxis &one) { return one.axis == *axis; }))
+        if (!axis || !digits ||
+            llvm::any_of(found, [&](const AlignedAxis &one) { return one.axis == *axis; }))
           continue;
         ValueExpr extent = highOf(statement.getAxes()[*axis]);
         for (Value digit : digits->operands()) {
@@ -43,14 +45,16 @@ SmallVector<AlignedAxis, 1> tegula::axesToAlign(ParallelOp statement, ParallelOp
           std::optional<IndexExpr> low = weightIn(*digits, digit);
           ValueExpr high = highOf(digit);
           // What costs most comes last.
-          if (!low || low->asConstant() == 1 || !high.operands().empty() || !extent.operands().empty() ||
+          if (!low || low->asConstant() == 1 || !high.operands().empty() ||
+              !extent.operands().empty() ||
               !prover.proves(Condition::zero(high.expr() * *low - extent.expr())) ||
               !digitOf(*digits, digit, access.op, prover))
             continue;
-          // Windows of pooling: points would not be neighbours in memory any more, and what they have inside is too
-          // short for neighbours of its own.
+          // Windows of pooling: points would not be neighbours in memory any more, and what they
+          // have inside is too short for neighbours of its own.
           constexpr int64_t shortRow = 8;
-          if (dim + 1 == mine.subscripts.size() && low->asConstant() && *low->asConstant() < shortRow)
+          if (dim + 1 == mine.subscripts.size() && low->asConstant() &&
+              *low->asConstant() < shortRow)
             return {};
           found.push_back({*axis, high.expr(), *low, nameOf(digit).str()});
           break;
@@ -68,7 +72,8 @@ void tegula::alignAxes(ParallelOp statement, ArrayRef<AlignedAxis> axes, Prover 
     std::string name = getAxisName(owner, split.axis).str();
     BlockArgument high =
         insertAxis(owner, split.axis, {split.highName, ValueExpr(0), ValueExpr(split.high)});
-    BlockArgument low = insertAxis(owner, split.axis + 1, {name, ValueExpr(0), ValueExpr(split.low)});
+    BlockArgument low =
+        insertAxis(owner, split.axis + 1, {name, ValueExpr(0), ValueExpr(split.low)});
     OpBuilder builder(statement);
     replaceAllUsesWithExpr(builder, owner.getAxes()[split.axis + 2],
                            ValueExpr(split.low) * ValueExpr(high) + ValueExpr(low));

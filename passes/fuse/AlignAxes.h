@@ -12,14 +12,15 @@
 
 namespace tegula {
 
-/// Axes of `statement` that go through a whole dim of a tensor which `other` goes through in digits, one of the
-/// two writing it: `o` of `h[n, o]` where the other has `h[n, 4*g + e]`.
+/// Axes of `statement` that go through a whole dim of a tensor which `other` goes through in
+/// digits, one of the two writing it: `o` of `h[n, o]` where the other has `h[n, 4*g + e]`.
 struct AlignedAxis {
-  unsigned axis;         // of the statement
-  IndexExpr high, low;   // extents of the digits
+  unsigned axis;       // of the statement
+  IndexExpr high, low; // extents of the digits
   std::string highName;
 };
-llvm::SmallVector<AlignedAxis, 1> axesToAlign(tgl::ParallelOp statement, tgl::ParallelOp other, Prover &prover);
+llvm::SmallVector<AlignedAxis, 1> axesToAlign(tgl::ParallelOp statement, tgl::ParallelOp other,
+                                              Prover &prover);
 
 /// Splits them: `parallel (n, o)` becomes `parallel (n, g, o)`.
 void alignAxes(tgl::ParallelOp statement, llvm::ArrayRef<AlignedAxis> axes, Prover &prover);

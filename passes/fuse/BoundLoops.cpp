@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/Matchers.h"
-#include "passes/analysis/Conditions.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Conditions.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -44,8 +44,8 @@ static bool isNeutral(ReduceKind kind, Value value) {
   }
 }
 
-/// The condition that a reduction's points must meet to count: its filter, or that of a `select` whose
-/// other side is neutral. `use` is what to replace where the condition has become true.
+/// The condition that a reduction's points must meet to count: its filter, or that of a `select`
+/// whose other side is neutral. `use` is what to replace where the condition has become true.
 static Value conditionOf(ReduceOp reduce, OpOperand *&use) {
   YieldOp yield = reduce.getYield();
   if (reduce.getFiltered()) {
@@ -53,7 +53,8 @@ static Value conditionOf(ReduceOp reduce, OpOperand *&use) {
     return yield.getValues()[1];
   }
   auto select = yield.getValues()[0].getDefiningOp<arith::SelectOp>();
-  if (!select || !reduce->isAncestor(select) || !isNeutral(reduce.getKind(), select.getFalseValue()))
+  if (!select || !reduce->isAncestor(select) ||
+      !isNeutral(reduce.getKind(), select.getFalseValue()))
     return Value();
   use = &select.getConditionMutable();
   return select.getCondition();
@@ -103,8 +104,8 @@ struct BoundLoopsPass : Counted<tegula::impl::BoundLoopsPassBase<BoundLoopsPass>
     }
   }
 
-  /// Makes `comparison` a bound of one of the reduction's axes: the last one that it uses, so that the
-  /// bound uses axes before it.
+  /// Makes `comparison` a bound of one of the reduction's axes: the last one that it uses, so that
+  /// the bound uses axes before it.
   bool boundBy(ReduceOp reduce, const Comparison &comparison) {
     Value axis;
     for (Value candidate : reduce.getAxes())

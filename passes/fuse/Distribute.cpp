@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/Outline.h"
 #include "ir/tgl/TglFunctions.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Outline.h"
 #include "passes/analysis/SplitBlock.h"
 
 using namespace mlir;
@@ -19,13 +19,14 @@ namespace tegula {
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
-/// Functions that cost tens of instructions: worth a temporary where they would run again and again.
+/// Functions that cost tens of instructions: worth a temporary where they would run again and
+/// again.
 static bool isCostly(Operation *op) {
   if (isa<RandomOp, arith::DivFOp>(op) || op->hasTrait<FloatFunction>())
     return true;
   return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-         !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp, math::TruncOp,
-              math::FmaOp, math::CopySignOp, math::IsNaNOp, math::IsInfOp>(op);
+         !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp,
+              math::TruncOp, math::FmaOp, math::CopySignOp, math::IsNaNOp, math::IsInfOp>(op);
 }
 
 static bool isInReduction(Operation *op) { return op->getParentOfType<ReduceOp>() != nullptr; }
@@ -90,7 +91,8 @@ struct DistributePass : Counted<tegula::impl::DistributePassBase<DistributePass>
   }
 
   void hoist(Operation *op, Prover &prover, DenseSet<Operation *> &hoisted) {
-    std::optional<Outline> where = outline(op, valuesUsedBy(op).getArrayRef(), OutlineMode::IfRepeated);
+    std::optional<Outline> where =
+        outline(op, valuesUsedBy(op).getArrayRef(), OutlineMode::IfRepeated);
     if (!where)
       return;
     if (!isa<ReduceOp>(op)) {
@@ -122,7 +124,8 @@ struct DistributePass : Counted<tegula::impl::DistributePassBase<DistributePass>
       unused->walk([&](Operation *nested) { hoisted.insert(nested); });
       unused->erase();
       for (Value operand : operands)
-        if (Operation *def = operand.getDefiningOp(); def && def->use_empty() && isMemoryEffectFree(def))
+        if (Operation *def = operand.getDefiningOp();
+            def && def->use_empty() && isMemoryEffectFree(def))
           dead.push_back(def);
     }
     count("values hoisted");

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Outline.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Outline.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -86,8 +86,7 @@ public:
 
 private:
   /// Clones the ops of the sequence into the empty region of `op`; `finish` makes the terminator.
-  void cloneBody(AxesOp op,
-                 llvm::function_ref<void(OpBuilder &, YieldOp, IRMapping &)> finish) {
+  void cloneBody(AxesOp op, llvm::function_ref<void(OpBuilder &, YieldOp, IRMapping &)> finish) {
     Region &region = op->getRegion(0);
     Block *body = region.empty() ? &region.emplaceBlock() : &region.front();
     body->clear();
@@ -135,9 +134,10 @@ static Value expandVar(ReduceOp op) {
   });
   if (op.getUnbiased()) {
     // With one point 0/0 is nan; with none it is 0/-1, hence the maximum.
-    Value one = constant(builder, loc, op.getType(), 1), zero = constant(builder, loc, op.getType(), 0);
-    count = arith::MaximumFOp::create(builder, loc,
-                                      arith::SubFOp::create(builder, loc, count, one), zero);
+    Value one = constant(builder, loc, op.getType(), 1),
+          zero = constant(builder, loc, op.getType(), 0);
+    count = arith::MaximumFOp::create(builder, loc, arith::SubFOp::create(builder, loc, count, one),
+                                      zero);
   }
   return arith::DivFOp::create(builder, loc, squares, count);
 }
@@ -158,7 +158,8 @@ static Value expandLogSumExp(ReduceOp op) {
   // An infinite maximum would make inf - inf; without the shift exp gives the right infinities.
   Value infinity = constant(builder, loc, op.getType(), std::numeric_limits<double>::infinity());
   Value magnitude = math::AbsFOp::create(builder, loc, maximum);
-  Value infinite = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, magnitude, infinity);
+  Value infinite =
+      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, magnitude, infinity);
   Value zero = constant(builder, loc, op.getType(), 0);
   Value shift = arith::SelectOp::create(builder, loc, infinite, zero, maximum);
   Value sum = sumOfExponentials(values, loc, shift);
@@ -166,10 +167,12 @@ static Value expandLogSumExp(ReduceOp op) {
   return arith::AddFOp::create(builder, loc, log, shift);
 }
 
-/// Moves the exponentials that `sum` adds up into a statement of their own; the one at `positions` as a
-/// read. Null where they cannot stand there.
-static Value storeExponentials(ReduceOp sum, ArrayRef<ValueExpr> positions, OpBuilder &builder, Prover &prover) {
-  // Rows that lie together in memory: others are faster computed again, lane by lane of a neighbouring axis.
+/// Moves the exponentials that `sum` adds up into a statement of their own; the one at `positions`
+/// as a read. Null where they cannot stand there.
+static Value storeExponentials(ReduceOp sum, ArrayRef<ValueExpr> positions, OpBuilder &builder,
+                               Prover &prover) {
+  // Rows that lie together in memory: others are faster computed again, lane by lane of a
+  // neighbouring axis.
   Value last = cast<AxesOp>(sum.getOperation()).getAxes().back();
   WalkResult inRows = sum.walk([&](ReadOp read) {
     SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
@@ -185,14 +188,14 @@ static Value storeExponentials(ReduceOp sum, ArrayRef<ValueExpr> positions, OpBu
       outline(exponential, valuesUsedBy(exponential).getArrayRef(), OutlineMode::Always);
   if (!where)
     return Value();
-  std::optional<AxesTemp> kept =
-      storeOutlined(exponential, *where, "exp", prover, /*tileSize=*/64);
+  std::optional<AxesTemp> kept = storeOutlined(exponential, *where, "exp", prover, /*tileSize=*/64);
   if (!kept)
     return Value();
   eraseUnusedOps(sum.getBody().front());
   SmallVector<ValueExpr> subscripts(kept->subscripts);
   for (ValueExpr &subscript : subscripts)
-    for (auto [axis, position] : llvm::zip_equal(cast<AxesOp>(sum.getOperation()).getAxes(), positions))
+    for (auto [axis, position] :
+         llvm::zip_equal(cast<AxesOp>(sum.getOperation()).getAxes(), positions))
       subscript = subscript.substitute(axis, position);
   return ReadOp::create(builder, sum.getLoc(), kept->tensor, subscripts);
 }
@@ -205,7 +208,8 @@ static Value expandSoftmax(ScanOp op, Prover *keep) {
   Value maximum = values.reduce(ReduceKind::Max, op.getType());
   Value sum = sumOfExponentials(values, loc, maximum);
   if (op.getKind() == ScanKind::Softmax && keep)
-    if (Value kept = storeExponentials(sum.getDefiningOp<ReduceOp>(), op.getPositionExprs(), builder, *keep))
+    if (Value kept =
+            storeExponentials(sum.getDefiningOp<ReduceOp>(), op.getPositionExprs(), builder, *keep))
       return arith::DivFOp::create(builder, loc, kept, sum);
   Value difference = arith::SubFOp::create(builder, loc, values.at(op.getPositionExprs()), maximum);
   if (op.getKind() == ScanKind::LogSoftmax) {
@@ -218,13 +222,15 @@ static Value expandSoftmax(ScanOp op, Prover *keep) {
 
 static bool isExpanded(Operation *op) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    return llvm::is_contained({ReduceKind::Mean, ReduceKind::Var, ReduceKind::LogSumExp}, reduce.getKind());
+    return llvm::is_contained({ReduceKind::Mean, ReduceKind::Var, ReduceKind::LogSumExp},
+                              reduce.getKind());
   auto scan = dyn_cast<ScanOp>(op);
   return scan && llvm::is_contained({ScanKind::Softmax, ScanKind::LogSoftmax}, scan.getKind());
 }
 
-/// Moves what `op` runs over into statements of their own where it is long, and so holds reductions that are expanded
-/// already: each level of nesting would make two or three copies of it. A filter first: reads of the value may wait for it.
+/// Moves what `op` runs over into statements of their own where it is long, and so holds reductions
+/// that are expanded already: each level of nesting would make two or three copies of it. A filter
+/// first: reads of the value may wait for it.
 static void storeLongBody(Operation *op, Prover &prover) {
   constexpr unsigned longBody = 100; // operations: three levels of softmax
   Block &body = *cast<AxesOp>(op).getAxesBlock();
@@ -238,7 +244,8 @@ static void storeLongBody(Operation *op, Prover &prover) {
     // Beside a filter it is the filter that is long, where the value is an element.
     if (!value || value->getBlock() != &body || (yield.getNumOperands() > 1 && isa<ReadOp>(value)))
       continue;
-    std::optional<Outline> where = outline(value, valuesUsedBy(value).getArrayRef(), OutlineMode::Always);
+    std::optional<Outline> where =
+        outline(value, valuesUsedBy(value).getArrayRef(), OutlineMode::Always);
     if (where && storeOutlined(value, *where, number ? "filter" : "inner", prover, /*tileSize=*/64))
       eraseUnusedOps(body);
   }
@@ -265,7 +272,8 @@ static Value expand(Operation *op, Prover *keep) {
 }
 
 namespace {
-struct ExpandReductionsPass : Counted<tegula::impl::ExpandReductionsPassBase<ExpandReductionsPass>> {
+struct ExpandReductionsPass
+    : Counted<tegula::impl::ExpandReductionsPassBase<ExpandReductionsPass>> {
   using Counted::Counted;
 
   void runOnOperation() override {

@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/Outline.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Outline.h"
 #include "passes/analysis/SameValue.h"
 
 using namespace mlir;
@@ -71,10 +71,10 @@ static Value step(OpBuilder &builder, ScanOp scan, Value carried, ValueRange val
     return arith::MinSIOp::create(builder, loc, carried, values[0]);
   case ScanKind::Recurrence:
     if (isFloat)
-      return arith::AddFOp::create(builder, loc,
-                                   arith::MulFOp::create(builder, loc, values[0], carried), values[1]);
-    return arith::AddIOp::create(builder, loc,
-                                 arith::MulIOp::create(builder, loc, values[0], carried), values[1]);
+      return arith::AddFOp::create(
+          builder, loc, arith::MulFOp::create(builder, loc, values[0], carried), values[1]);
+    return arith::AddIOp::create(
+        builder, loc, arith::MulIOp::create(builder, loc, values[0], carried), values[1]);
   default:
     if (isFloat)
       return arith::AddFOp::create(builder, loc, carried, values[0]);
@@ -123,24 +123,28 @@ static void buildLoop(ScanOp scan, const Outline &where, const AxesTemp &temp) {
     return ValueExpr(map.lookupOrDefault(value));
   };
   Value axis = scan.getAxes()[0];
-  Value init = initialValue(builder, scan, scan.getInit() ? map.lookupOrDefault(scan.getInit()) : Value());
-  auto loop = ForOp::create(builder, loc, ArrayRef<StringRef>{nameOf(axis)}, lowOf(axis).substitute(inMap),
-                            highOf(axis).substitute(inMap), ValueRange(init), scan.getReverse());
+  Value init =
+      initialValue(builder, scan, scan.getInit() ? map.lookupOrDefault(scan.getInit()) : Value());
+  auto loop =
+      ForOp::create(builder, loc, ArrayRef<StringRef>{nameOf(axis)}, lowOf(axis).substitute(inMap),
+                    highOf(axis).substitute(inMap), ValueRange(init), scan.getReverse());
   map.map(axis, loop.getLoopVar());
   OpBuilder body = OpBuilder::atBlockBegin(&loop.getBody().front());
   Value carried = loop.getIterArgs()[0];
   SmallVector<Value> values = cloneSequence(body, scan, map);
   Value next = step(body, scan, carried, values);
-  WriteOp::create(body, loc, scan.getExclusive() ? carried : next, temp.tensor, temp.subscriptsIn(map));
-  if (!loop.getBody().front().empty() && loop.getBody().front().back().hasTrait<OpTrait::IsTerminator>())
+  WriteOp::create(body, loc, scan.getExclusive() ? carried : next, temp.tensor,
+                  temp.subscriptsIn(map));
+  if (!loop.getBody().front().empty() &&
+      loop.getBody().front().back().hasTrait<OpTrait::IsTerminator>())
     loop.getBody().front().back().erase();
   body.setInsertionPointToEnd(&loop.getBody().front());
   YieldOp::create(body, loc, next);
 }
 
 namespace {
-/// A sorted sequence: `parallel (own axes, k) { v[own axes, k] = value; p[own axes, k] = k }` and a sort
-/// of the rows.
+/// A sorted sequence: `parallel (own axes, k) { v[own axes, k] = value; p[own axes, k] = k }` and a
+/// sort of the rows.
 struct SortedRows {
   ParallelOp fill, sort;
   AxesTemp values, positions;
@@ -173,10 +177,11 @@ static SortedRows buildSort(ScanOp scan, const Outline &where, const AxesTemp &v
   return {fill, rows, values, positions, descending};
 }
 
-/// Whether two sorts have the same rows to sort, in the same block, the inputs unchanged in between.
+/// Whether two sorts have the same rows to sort, in the same block, the inputs unchanged in
+/// between.
 static bool isSameSort(const SortedRows &earlier, const SortedRows &later) {
-  if (earlier.fill->getBlock() != later.fill->getBlock() || earlier.descending != later.descending ||
-      !earlier.fill->isBeforeInBlock(later.fill) ||
+  if (earlier.fill->getBlock() != later.fill->getBlock() ||
+      earlier.descending != later.descending || !earlier.fill->isBeforeInBlock(later.fill) ||
       earlier.values.tensor.getType() != later.values.tensor.getType())
     return false;
   SameValue same(earlier.fill, later.fill);
@@ -237,7 +242,8 @@ struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPa
     auto makeTemp = [&](Type elementType, StringRef tempName) {
       return makeAxesTemp(where->anchor, axes, elementType, tempName, prover, /*tileSize=*/64);
     };
-    bool wantsPosition = scan.getKind() == ScanKind::ArgSort || scan.getKind() == ScanKind::TopKIndex;
+    bool wantsPosition =
+        scan.getKind() == ScanKind::ArgSort || scan.getKind() == ScanKind::TopKIndex;
     OpBuilder builder(scan);
     Type valueType = sorts ? scan.getYield().getValues()[0].getType() : scan.getType();
     std::optional<AxesTemp> temp = makeTemp(valueType, name);
@@ -247,7 +253,8 @@ struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPa
     if (sorts) {
       places = makeTemp(builder.getI64Type(), name + "_at");
       SortedRows rows = buildSort(scan, *where, *temp, *places);
-      auto earlier = llvm::find_if(sorted, [&](const SortedRows &known) { return isSameSort(known, rows); });
+      auto earlier =
+          llvm::find_if(sorted, [&](const SortedRows &known) { return isSameSort(known, rows); });
       if (earlier == sorted.end()) {
         sorted.push_back(rows);
         count("sorts expanded");

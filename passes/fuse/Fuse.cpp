@@ -38,18 +38,19 @@ static std::string nameFor(Operation *statement) {
   return name;
 }
 
-/// Moves temporaries and scalars that nothing before them decides to the front, so that statements are
-/// neighbours.
+/// Moves temporaries and scalars that nothing before them decides to the front, so that statements
+/// are neighbours.
 static void gatherDefinitions(Block &block) {
   Operation *front = nullptr; // the last op that has been moved
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    bool moves = isa<TempOp>(op) ||
-                 (op.getNumRegions() == 0 && isMemoryEffectFree(&op) &&
-                  !op.hasTrait<OpTrait::IsTerminator>() && llvm::all_of(op.getOperands(), [&](Value value) {
-                    Operation *def = value.getDefiningOp();
-                    return !def || def->getBlock() != &block || (front && def->isBeforeInBlock(front)) ||
-                           def == front;
-                  }));
+    bool moves = isa<TempOp>(op) || (op.getNumRegions() == 0 && isMemoryEffectFree(&op) &&
+                                     !op.hasTrait<OpTrait::IsTerminator>() &&
+                                     llvm::all_of(op.getOperands(), [&](Value value) {
+                                       Operation *def = value.getDefiningOp();
+                                       return !def || def->getBlock() != &block ||
+                                              (front && def->isBeforeInBlock(front)) ||
+                                              def == front;
+                                     }));
     if (!moves)
       continue;
     if (front)
@@ -79,7 +80,8 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
     gatherDefinitions(block);
     count("producers inlined", inlineProducers(block, prover));
     // Only what stands at the top has the whole machine.
-    bool isTop = !block.getParentOp()->getParentOfType<ParallelOp>() && !isa<ParallelOp>(block.getParentOp());
+    bool isTop = !block.getParentOp()->getParentOfType<ParallelOp>() &&
+                 !isa<ParallelOp>(block.getParentOp());
     MergeOptions options{batchedProducts, groupedProducts, isTop ? minPoints : 0};
     count("statements merged", mergeNests(block, options, prover));
     PrivatizeCounts counts = privatizeTemps(block, prover);

@@ -58,14 +58,14 @@ static unsigned costOf(Operation *op) {
   if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, arith::RemFOp>(op))
     return 4;
   if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-      !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp, math::TruncOp,
-           math::FmaOp, math::CopySignOp, math::IsNaNOp, math::IsInfOp>(op))
+      !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp,
+           math::TruncOp, math::FmaOp, math::CopySignOp, math::IsNaNOp, math::IsInfOp>(op))
     return isa<math::SqrtOp, math::RsqrtOp>(op) ? 4 : 16;
   return 1;
 }
 
-/// The axis that a subscript is, but for what does not vary inside the statement; null where there is
-/// none.
+/// The axis that a subscript is, but for what does not vary inside the statement; null where there
+/// is none.
 static Value axisAlone(const ValueExpr &subscript, Operation *statement) {
   for (Value operand : subscript.operands())
     if (axesOpOf(operand) && statement->isAncestor(axesOpOf(operand)) &&
@@ -111,7 +111,8 @@ static std::optional<Producer> asProducer(Operation *op) {
   if (!producer.write)
     return std::nullopt;
   producer.temp = producer.write.getTensor().getDefiningOp<TempOp>();
-  if (!producer.temp || (dimOfAxis(statement, producer.write).empty() && !statement.getAxes().empty()))
+  if (!producer.temp ||
+      (dimOfAxis(statement, producer.write).empty() && !statement.getAxes().empty()))
     return std::nullopt;
   for (Operation *user : producer.temp->getUsers())
     if (user != producer.write && !isa<ReadOp>(user))
@@ -132,11 +133,12 @@ static Operation *statementIn(Block &block, Operation *op) {
 
 /// Whether a statement writes what the producer reads, after it and up to the reader.
 static bool inputsChange(ParallelOp producer, Operation *reader) {
-  return !producer->isBeforeInBlock(reader) || writesInputsOf(producer, producer->getNextNode(), reader);
+  return !producer->isBeforeInBlock(reader) ||
+         writesInputsOf(producer, producer->getNextNode(), reader);
 }
 
-/// The axes that a subscript tells apart: no two points of them have the same. One that stands alone, or those of windows that
-/// do not overlap, `2*p + r` with r < 2.
+/// The axes that a subscript tells apart: no two points of them have the same. One that stands
+/// alone, or those of windows that do not overlap, `2*p + r` with r < 2.
 static SmallVector<Value> axesApart(const ValueExpr &subscript, Operation *statement) {
   if (Value axis = axisAlone(subscript, statement))
     return {axis};
@@ -163,8 +165,8 @@ static SmallVector<Value> axesApart(const ValueExpr &subscript, Operation *state
   return apart;
 }
 
-/// Whether some element is read more often than once: an axis around the read, from the outermost of
-/// the block's statements, that no subscript tells.
+/// Whether some element is read more often than once: an axis around the read, from the outermost
+/// of the block's statements, that no subscript tells.
 static bool readsRepeat(ReadOp read, Operation *statement) {
   DenseSet<Value> alone;
   for (const ValueExpr &subscript : read.getSubscriptExprs())
@@ -190,15 +192,16 @@ static bool isContracted(ReadOp read) {
   return false;
 }
 
-/// Whether a subscript multiplies data. The product may wrap; where the producer divides by the same (`x[i // 2]`
-/// behind `t[2*v[i], fill=0]`), its place is another than the one that is compared with the dim.
+/// Whether a subscript multiplies data. The product may wrap; where the producer divides by the
+/// same (`x[i // 2]` behind `t[2*v[i], fill=0]`), its place is another than the one that is
+/// compared with the dim.
 static bool multipliesData(ReadOp read) {
   return llvm::any_of(read.getSubscriptExprs(), [](const ValueExpr &subscript) {
     return mayWrap(subscript) || llvm::any_of(subscript.operands(), [&](Value operand) {
-      auto argument = dyn_cast<BlockArgument>(operand);
-      std::optional<int64_t> step = stepAlong(subscript, operand);
-      return !(argument && getRange(argument)) && step != 1 && step != -1;
-    });
+             auto argument = dyn_cast<BlockArgument>(operand);
+             std::optional<int64_t> step = stepAlong(subscript, operand);
+             return !(argument && getRange(argument)) && step != 1 && step != -1;
+           });
   });
 }
 
@@ -241,14 +244,16 @@ static Value insideOf(OpBuilder &builder, ReadOp read, Prover &prover) {
   Value inside;
   auto holds = [&](arith::CmpIPredicate predicate, const ValueExpr &lhs, const ValueExpr &rhs) {
     Value left = materialize(builder, loc, lhs), right = materialize(builder, loc, rhs);
-    inside = both(builder, loc, inside, arith::CmpIOp::create(builder, loc, predicate, left, right));
+    inside =
+        both(builder, loc, inside, arith::CmpIOp::create(builder, loc, predicate, left, right));
   };
   for (const auto &[numerator, denominator] : read.getExactExprs())
     holds(arith::CmpIPredicate::eq, ValueExpr::mod(numerator, denominator), ValueExpr(0));
   if (!read.getFill())
     return inside;
   AxisScope scope(prover, read);
-  for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+  for (auto [subscript, dim] :
+       llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
     IndexExpr dims = scope.toDims(subscript);
     bool isWhole = mayWrap(subscript); // either half says something then
     if (isWhole || !scope.proves(Condition::nonNegative(dims)))
@@ -259,8 +264,8 @@ static Value insideOf(OpBuilder &builder, ReadOp read, Prover &prover) {
   return inside;
 }
 
-/// Puts the producer's value in the place of a read; `isLast` moves its operations, so that a long chain of statements
-/// is not copied once for each of them.
+/// Puts the producer's value in the place of a read; `isLast` moves its operations, so that a long
+/// chain of statements is not copied once for each of them.
 static void inlineAt(Producer &producer, ReadOp read, bool isLast, Prover &prover) {
   OpBuilder builder(read);
   Location loc = read.getLoc();

@@ -16,9 +16,9 @@ namespace tegula {
 mlir::Value roundToStorage(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                            mlir::Type elementType);
 
-/// For statements of `block` that compute a temporary pointwise: every read of it is replaced by the
-/// expression, where that is legal for all of them and costs little or nothing. The statement and the
-/// temporary are then gone. Returns the number of reads replaced.
+/// For statements of `block` that compute a temporary pointwise: every read of it is replaced by
+/// the expression, where that is legal for all of them and costs little or nothing. The statement
+/// and the temporary are then gone. Returns the number of reads replaced.
 unsigned inlineProducers(mlir::Block &block, Prover &prover);
 
 } // namespace tegula

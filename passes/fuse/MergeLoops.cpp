@@ -16,8 +16,9 @@ using namespace tegula::tgl;
 /// More work than this is better left to a loop that runs in vectors.
 static constexpr unsigned maxOps = 12;
 
-/// The value of `loop` that a read of the statement at `axis` gives, where it reads what the iteration before has
-/// written and yielded: the one that the loop carries. Null: it reads something else.
+/// The value of `loop` that a read of the statement at `axis` gives, where it reads what the
+/// iteration before has written and yielded: the one that the loop carries. Null: it reads
+/// something else.
 static Value valueBefore(ForOp loop, ReadOp read, Value axis) {
   if (!read.getGuard() || read.getFill() || read.getChecked() || !read.getExactExprs().empty())
     return Value(); // at the first point there is none before
@@ -29,8 +30,9 @@ static Value valueBefore(ForOp loop, ReadOp read, Value axis) {
         return Value();
       only = write;
     }
-  if (!only || only->getParentOp() != loop || only.getCombine() || only.getGuard() || only.getChecked() ||
-      read.getTensorType().getElementType() != only.getValue().getType() || read.getType() != only.getValue().getType())
+  if (!only || only->getParentOp() != loop || only.getCombine() || only.getGuard() ||
+      only.getChecked() || read.getTensorType().getElementType() != only.getValue().getType() ||
+      read.getType() != only.getValue().getType())
     return Value();
   bool same = llvm::all_of_zip(only.getSubscriptExprs(), read.getSubscriptExprs(),
                                [&](const ValueExpr &left, const ValueExpr &right) {
@@ -59,13 +61,14 @@ static bool readsCarried(ForOp loop, ParallelOp statement, Value tensor) {
   return all;
 }
 
-/// Whether, where both touch an element and one writes it, loop and statement are at the same point, or the
-/// statement one behind, where it reads what the loop carries.
+/// Whether, where both touch an element and one writes it, loop and statement are at the same
+/// point, or the statement one behind, where it reads what the loop carries.
 static bool dependPointwise(ForOp loop, ParallelOp statement) {
   Value loopVar = loop.getLoopVar(), axis = statement.getAxes()[0];
   for (const Access &a : accessesIn(loop))
     for (const Access &b : accessesIn(statement)) {
-      if (a.tensor != b.tensor || (!a.writes && !b.writes) || readsCarried(loop, statement, a.tensor))
+      if (a.tensor != b.tensor || (!a.writes && !b.writes) ||
+          readsCarried(loop, statement, a.tensor))
         continue;
       bool same = llvm::any_of(llvm::zip_equal(a.subscripts, b.subscripts), [&](auto dim) {
         auto &[left, right] = dim;
@@ -112,7 +115,8 @@ static void forwardInLoop(ForOp loop) {
   Block &body = loop.getBody().front();
   for (WriteOp write : SmallVector<WriteOp>(body.getOps<WriteOp>())) {
     auto temp = write.getTensor().getDefiningOp<TempOp>();
-    if (!temp || write.getCombine() || write.getGuard() || write.getChecked() || loop->isAncestor(temp))
+    if (!temp || write.getCombine() || write.getGuard() || write.getChecked() ||
+        loop->isAncestor(temp))
       continue;
     SmallVector<ReadOp> reads;
     bool only = llvm::all_of(temp->getUsers(), [&](Operation *user) {
@@ -152,9 +156,11 @@ unsigned tegula::mergeIntoLoops(Block &block) {
       for (ReadOp read : SmallVector<ReadOp>(from.getOps<ReadOp>()))
         if (Value carried = valueBefore(loop, read, statement.getAxes()[0])) {
           OpBuilder builder(read);
-          Value none = arith::ConstantOp::create(builder, read.getLoc(), builder.getZeroAttr(read.getType()));
+          Value none = arith::ConstantOp::create(builder, read.getLoc(),
+                                                 builder.getZeroAttr(read.getType()));
           read.replaceAllUsesWith(
-              arith::SelectOp::create(builder, read.getLoc(), read.getGuard(), carried, none).getResult());
+              arith::SelectOp::create(builder, read.getLoc(), read.getGuard(), carried, none)
+                  .getResult());
           read.erase();
         }
       statement.getAxes()[0].replaceAllUsesWith(loop.getLoopVar());

@@ -12,9 +12,9 @@
 
 namespace tegula {
 
-/// Moves cheap `parallel`s over one axis into the sequential loop over the same range before them that
-/// computes what they read, point by point; a temporary that only carried the values is gone then.
-/// Returns the number of statements moved.
+/// Moves cheap `parallel`s over one axis into the sequential loop over the same range before them
+/// that computes what they read, point by point; a temporary that only carried the values is gone
+/// then. Returns the number of statements moved.
 unsigned mergeIntoLoops(mlir::Block &block);
 
 } // namespace tegula

@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/MergeNests.h"
 #include "mlir/IR/Dominance.h"
-#include "strategies/contraction/plan/GroupedProduct.h"
 #include "passes/analysis/PrefixLoop.h"
 #include "passes/fuse/Access.h"
 #include "passes/fuse/AlignAxes.h"
+#include "strategies/contraction/plan/GroupedProduct.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -60,7 +60,8 @@ static bool isContraction(ReduceOp reduce, Operation *statement) {
 static bool hasContraction(Operation *statement, const MergeOptions &options) {
   return statement
       ->walk<WalkOrder::PreOrder>([&](ReduceOp reduce) {
-        bool contracts = isContraction(reduce, statement) || (options.groupedProducts && matchGroupedProduct(reduce));
+        bool contracts = isContraction(reduce, statement) ||
+                         (options.groupedProducts && matchGroupedProduct(reduce));
         return contracts ? WalkResult::interrupt() : WalkResult::skip();
       })
       .wasInterrupted();
@@ -84,15 +85,16 @@ static std::optional<Access> mainWrite(Operation *statement) {
   return main;
 }
 
-/// Whether running `inner` axes in order for each point of the others keeps memory traffic local: not
-/// where the inner axes hold the leading dim of the result and the last one both (statistics over a
-/// batch: then each point walks through all of memory).
+/// Whether running `inner` axes in order for each point of the others keeps memory traffic local:
+/// not where the inner axes hold the leading dim of the result and the last one both (statistics
+/// over a batch: then each point walks through all of memory).
 static bool staysLocal(ParallelOp statement, ArrayRef<Value> inner) {
   std::optional<Access> write = mainWrite(statement);
   if (!write || inner.empty())
     return true;
   // Dims of one point decide nothing.
-  llvm::erase_if(write->subscripts, [](const auto &subscript) { return subscript && subscript->asConstant(); });
+  llvm::erase_if(write->subscripts,
+                 [](const auto &subscript) { return subscript && subscript->asConstant(); });
   if (write->subscripts.size() <= 1)
     return true;
   auto holds = [&](const std::optional<ValueExpr> &subscript) {
@@ -122,9 +124,9 @@ static SmallVector<Value> restOf(ParallelOp statement, ArrayRef<AxisPair> pairs,
   return rest;
 }
 
-/// Whether a nest over `shared` axes of the statement keeps its contractions: they are products of matrices
-/// for each point of an axis that all factors vary along (a batch), with rows that the nest can take in
-/// blocks (tgl-block-rows), and nothing else stands in the way of blocks.
+/// Whether a nest over `shared` axes of the statement keeps its contractions: they are products of
+/// matrices for each point of an axis that all factors vary along (a batch), with rows that the
+/// nest can take in blocks (tgl-block-rows), and nothing else stands in the way of blocks.
 static bool isBatched(ParallelOp statement, ArrayRef<Value> shared) {
   bool result = true;
   statement->walk([&](Operation *op) {
@@ -139,9 +141,12 @@ static bool isBatched(ParallelOp statement, ArrayRef<Value> shared) {
     std::optional<Contraction> contraction = matchContraction(reduce);
     bool hasBatch = false, hasRows = false;
     for (Value axis : shared) {
-      unsigned varying = contraction ? llvm::count_if(contraction->factors, [&](const auto &factor) {
-        return factor.axes.contains(cast<BlockArgument>(axis));
-      }) : 0;
+      unsigned varying =
+          contraction ? llvm::count_if(contraction->factors,
+                                       [&](const auto &factor) {
+                                         return factor.axes.contains(cast<BlockArgument>(axis));
+                                       })
+                      : 0;
       hasBatch |= varying && varying == contraction->factors.size();
       hasRows |= varying && varying < contraction->factors.size();
     }
@@ -150,7 +155,8 @@ static bool isBatched(ParallelOp statement, ArrayRef<Value> shared) {
   return result;
 }
 
-/// Elements that a statement goes through for all its points, where sizes say; the most of its parts.
+/// Elements that a statement goes through for all its points, where sizes say; the most of its
+/// parts.
 static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
   if (auto axes = dyn_cast<AxesOp>(op)) {
     std::optional<int64_t> own = knownPoints(axes);
@@ -170,33 +176,37 @@ static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
   return most;
 }
 
-/// Whether neighbours in the statement's result are neighbouring points of a nest over the shared axes: a thread of a
-/// GPU takes a point of it then, not a block.
+/// Whether neighbours in the statement's result are neighbouring points of a nest over the shared
+/// axes: a thread of a GPU takes a point of it then, not a block.
 static bool runsAlongShared(ParallelOp statement, const SharedAxes &shared) {
   std::optional<Access> write = mainWrite(statement);
   if (!write || write->subscripts.empty() || !write->subscripts.back())
     return false;
-  return llvm::any_of(shared.pairs,
-                      [&](const AxisPair &pair) { return write->subscripts.back()->uses(pair.first); });
+  return llvm::any_of(shared.pairs, [&](const AxisPair &pair) {
+    return write->subscripts.back()->uses(pair.first);
+  });
 }
 
-/// Whether a statement goes through rows, one for each point of the shared axes, with nothing more at an element of them
-/// than values: a block keeps such rows.
+/// Whether a statement goes through rows, one for each point of the shared axes, with nothing more
+/// at an element of them than values: a block keeps such rows.
 static bool goesThroughRows(ParallelOp statement, bool hasRest) {
   auto isPlain = [](Operation *op) {
-    return !op->walk([&](AxesOp inner) { return inner != op ? WalkResult::interrupt() : WalkResult::advance(); })
-                .wasInterrupted();
+    return !op->walk([&](AxesOp inner) {
+                return inner != op ? WalkResult::interrupt() : WalkResult::advance();
+              }).wasInterrupted();
   };
   if (hasRest)
     return isPlain(statement);
   return llvm::all_of(statement.getBody().front().getOps<ParallelOp>(), isPlain);
 }
 
-/// Whether a nest over the shared axes would have sums inside each of its points, one for each point of the axes that are
-/// left, through which single threads of a block would go: along memory, or long ones where there are few. As a statement
-/// of its own each has a team of threads. (A few long rows a block takes by the team.)
+/// Whether a nest over the shared axes would have sums inside each of its points, one for each
+/// point of the axes that are left, through which single threads of a block would go: along memory,
+/// or long ones where there are few. As a statement of its own each has a team of threads. (A few
+/// long rows a block takes by the team.)
 static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
-  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32, shortColumn = 128, maxFewColumns = 128;
+  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32, shortColumn = 128,
+                    maxFewColumns = 128;
   int64_t points = 1;
   for (Value axis : rest) {
     std::optional<int64_t> extent = (highOf(axis) - lowOf(axis)).asConstant();
@@ -211,27 +221,31 @@ static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
         bool inTurn = terms && *terms >= longRow && points <= *terms / termsForPoint;
         if (!terms || inTurn)
           return WalkResult::advance();
-        bool walks = runsAlongRows(reduce) ? *terms >= shortRow : *terms >= shortColumn && points < maxFewColumns;
+        bool walks = runsAlongRows(reduce) ? *terms >= shortRow
+                                           : *terms >= shortColumn && points < maxFewColumns;
         return walks ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
 
 static bool hasScan(ParallelOp statement) {
-  return llvm::any_of(statement.getBody().getOps<ForOp>(), [](ForOp loop) { return matchPrefixLoop(loop).has_value(); });
+  return llvm::any_of(statement.getBody().getOps<ForOp>(),
+                      [](ForOp loop) { return matchPrefixLoop(loop).has_value(); });
 }
 
-/// Whether each point of the second statement takes one step of a scan: the scan's loop does it along with its steps, and
-/// few long rows are cut later (tgl-split-scans).
+/// Whether each point of the second statement takes one step of a scan: the scan's loop does it
+/// along with its steps, and few long rows are cut later (tgl-split-scans).
 static bool takesSteps(ParallelOp first, ParallelOp second, ArrayRef<Value> secondRest) {
   if (secondRest.size() != 1 || !isPointwise(second))
     return false;
   auto loops = first.getBody().getOps<ForOp>();
-  if (!llvm::hasSingleElement(loops) || !matchPrefixLoop(*loops.begin())) // of several only the last would
+  if (!llvm::hasSingleElement(loops) ||
+      !matchPrefixLoop(*loops.begin())) // of several only the last would
     return false;
   llvm::SetVector<Value> scanned = accessesOf(*loops.begin()).writes;
   return llvm::all_of(second.getBody().getOps<ReadOp>(), [&](ReadOp read) {
-    if (!scanned.contains(read.getTensor())) // what is computed with it would have to stay in the nest
+    if (!scanned.contains(
+            read.getTensor())) // what is computed with it would have to stay in the nest
       return !read.getTensor().getDefiningOp<TempOp>();
     return llvm::all_of(read.getSubscriptExprs(), [&](const ValueExpr &place) {
       return !place.uses(secondRest[0]) || (place - ValueExpr(secondRest[0])).asConstant() == 0;
@@ -239,18 +253,24 @@ static bool takesSteps(ParallelOp first, ParallelOp second, ArrayRef<Value> seco
   });
 }
 
-/// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
-/// do at each. (Many statements of their own have axes enough; sums of few points are split.)
-static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t minPoints) {
+/// Whether a nest over the shared axes leaves most of the machine without work: it has few points,
+/// with much to do at each. (Many statements of their own have axes enough; sums of few points are
+/// split.)
+static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedAxes &shared,
+                              int64_t minPoints) {
   constexpr int64_t muchWork = 393216; // elements of a point: more than a cluster of blocks keeps
-  // Only rows are kept. What has nests inside, or hands more than values on, reads and writes memory as statements of
-  // their own would: a block of that many takes as long as a launch, and so does a thread. And where the elements of a
-  // point are more than caches hold, nothing is gained, however many points there are.
+  // Only rows are kept. What has nests inside, or hands more than values on, reads and writes
+  // memory as statements of their own would: a block of that many takes as long as a launch, and so
+  // does a thread. And where the elements of a point are more than caches hold, nothing is gained,
+  // however many points there are.
   constexpr int64_t muchInside = 65536, muchForThread = 512, moreThanCaches = 1 << 20;
   constexpr int64_t threadsOfBlock = 64; // that read at a time as much as a block of them does
-  constexpr int64_t longScan = 16384, longScanOfThread = 256; // statements of their own are cut (tgl-split-scans)
-  bool firstRest = !restOf(first, shared.pairs, false).empty(), secondRest = !restOf(second, shared.pairs, true).empty();
-  bool isKept = !firstRest && goesThroughRows(first, firstRest) && goesThroughRows(second, secondRest);
+  constexpr int64_t longScan = 16384,
+                    longScanOfThread = 256; // statements of their own are cut (tgl-split-scans)
+  bool firstRest = !restOf(first, shared.pairs, false).empty(),
+       secondRest = !restOf(second, shared.pairs, true).empty();
+  bool isKept =
+      !firstRest && goesThroughRows(first, firstRest) && goesThroughRows(second, secondRest);
   int64_t much = isKept ? muchWork : muchInside;
   if (hasScan(first)) {
     bool isThreads = runsAlongShared(first, shared);
@@ -270,7 +290,9 @@ static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedA
   if (!one || !other)
     return false;
   int64_t elements = std::max(*one, *other) / std::max<int64_t>(points, 1);
-  return elements > (points < minPoints ? much : isKept ? std::numeric_limits<int64_t>::max() : moreThanCaches);
+  return elements > (points < minPoints ? much
+                     : isKept           ? std::numeric_limits<int64_t>::max()
+                                        : moreThanCaches);
 }
 
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,
@@ -283,9 +305,10 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
     return false;
   if (countOps(first) + countOps(second) > maxOps)
     return false;
-  bool firstContracts = hasContraction(first, options), secondContracts = hasContraction(second, options);
-  // A contraction takes pointwise work on its result, nothing else, but for those of a batch: what goes from
-  // one to the next (the scores of attention) stays in the cache then.
+  bool firstContracts = hasContraction(first, options),
+       secondContracts = hasContraction(second, options);
+  // A contraction takes pointwise work on its result, nothing else, but for those of a batch: what
+  // goes from one to the next (the scores of attention) stays in the cache then.
   if (firstContracts || secondContracts) {
     if (options.batchedProducts && shared.flow) {
       SmallVector<Value> firstShared, secondShared;
@@ -298,13 +321,14 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
     }
     return same && shared.flow && isPointwise(firstContracts ? second : first);
   }
-  // Without a dependence only statements over the same points gain: they read the same elements. Nor
-  // does broadcasting a stored value cost enough to give up the order of a pointwise statement.
+  // Without a dependence only statements over the same points gain: they read the same elements.
+  // Nor does broadcasting a stored value cost enough to give up the order of a pointwise statement.
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
   bool isWide = options.minPoints != 0;
-  if (!same && !steps && isWide && (leavesMachineIdle(first, second, shared, options.minPoints) || hasSumsInside(first, firstRest) ||
-                                    hasSumsInside(second, secondRest)))
+  if (!same && !steps && isWide &&
+      (leavesMachineIdle(first, second, shared, options.minPoints) ||
+       hasSumsInside(first, firstRest) || hasSumsInside(second, secondRest)))
     return false;
   return staysLocal(first, firstRest) && staysLocal(second, secondRest);
 }
@@ -317,11 +341,13 @@ static bool operandsReach(Operation *op, Operation *place) {
   });
 }
 
-/// Whether the second statement can run right after the first one: `second` moves up, or else `first`
-/// down (it has no results), past what stands between. The op before which the nest goes, or null.
+/// Whether the second statement can run right after the first one: `second` moves up, or else
+/// `first` down (it has no results), past what stands between. The op before which the nest goes,
+/// or null.
 static Operation *mergePoint(ParallelOp first, ParallelOp second) {
   bool up = true, down = true;
-  for (Operation *between = first->getNextNode(); between != second; between = between->getNextNode()) {
+  for (Operation *between = first->getNextNode(); between != second;
+       between = between->getNextNode()) {
     up = up && !conflict(between, second);
     down = down && !conflict(first, between);
   }
@@ -334,7 +360,8 @@ static Operation *mergePoint(ParallelOp first, ParallelOp second) {
 // Merging
 //===----------------------------------------------------------------------===//
 
-/// Moves the body of a statement to the end of `nest`, the axes that are not mapped in an inner parallel.
+/// Moves the body of a statement to the end of `nest`, the axes that are not mapped in an inner
+/// parallel.
 static void moveBody(ParallelOp statement, ParallelOp nest, ArrayRef<Value> rest, IRMapping &map) {
   Block *target = &nest.getBody().front();
   OpBuilder builder = OpBuilder::atBlockEnd(target);
@@ -348,15 +375,18 @@ static void moveBody(ParallelOp statement, ParallelOp nest, ArrayRef<Value> rest
   statement.erase();
 }
 
-static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> pairs, Operation *place) {
+static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> pairs,
+                        Operation *place) {
   OpBuilder builder(place);
   SmallVector<Value> outer;
   for (const AxisPair &pair : pairs)
     outer.push_back(pair.first);
-  SmallVector<Value> firstRest = restOf(first, pairs, false), secondRest = restOf(second, pairs, true);
+  SmallVector<Value> firstRest = restOf(first, pairs, false),
+                     secondRest = restOf(second, pairs, true);
   IRMapping firstMap, secondMap;
-  ParallelOp nest = copyAxes(builder, FusedLoc::get(first.getContext(), {first.getLoc(), second.getLoc()}),
-                             outer, firstMap);
+  ParallelOp nest =
+      copyAxes(builder, FusedLoc::get(first.getContext(), {first.getLoc(), second.getLoc()}), outer,
+               firstMap);
   for (const AxisPair &pair : pairs)
     secondMap.map(pair.second, firstMap.lookup(pair.first));
   moveBody(first, nest, firstRest, firstMap);
@@ -364,8 +394,9 @@ static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> 
   return nest;
 }
 
-/// Merges two statements of which one goes through a dim in digits and the other at once, the axis of this one split
-/// likewise, where they then share more axes and a nest over these is worthwhile. Null where it is not.
+/// Merges two statements of which one goes through a dim in digits and the other at once, the axis
+/// of this one split likewise, where they then share more axes and a nest over these is worthwhile.
+/// Null where it is not.
 static ParallelOp mergeAligned(ParallelOp first, ParallelOp second, const SharedAxes &shared,
                                const MergeOptions &options, AxisSharing &sharing, Prover &prover) {
   if (restOf(first, shared.pairs, false).empty() && restOf(second, shared.pairs, true).empty())
@@ -374,17 +405,20 @@ static ParallelOp mergeAligned(ParallelOp first, ParallelOp second, const Shared
   if (!place)
     return nullptr;
   for (ParallelOp statement : {second, first}) {
-    SmallVector<AlignedAxis, 1> axes = axesToAlign(statement, statement == first ? second : first, prover);
+    SmallVector<AlignedAxis, 1> axes =
+        axesToAlign(statement, statement == first ? second : first, prover);
     // A product keeps its axes: tiles are made of them.
     if (axes.empty() || hasContraction(statement, options))
       continue;
     OpBuilder builder(statement);
     auto split = cast<ParallelOp>(builder.clone(*statement));
     alignAxes(split, axes, prover);
-    ParallelOp one = statement == first ? split : first, other = statement == first ? second : split;
+    ParallelOp one = statement == first ? split : first,
+               other = statement == first ? second : split;
     SharedAxes more = sharing.of(one, other);
     sharing.forget(split);
-    if (!more.flow || more.pairs.size() <= shared.pairs.size() || !isWorthwhile(one, other, more, options)) {
+    if (!more.flow || more.pairs.size() <= shared.pairs.size() ||
+        !isWorthwhile(one, other, more, options)) {
       split.erase();
       continue;
     }
@@ -400,10 +434,11 @@ static ParallelOp mergeAligned(ParallelOp first, ParallelOp second, const Shared
 
 /// The nearest statement before `second` that it joins, as the nest that the two become; null where
 /// there is none.
-static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &options, AxisSharing &sharing,
-                              Prover &prover) {
+static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &options,
+                              AxisSharing &sharing, Prover &prover) {
   unsigned distance = 0;
-  for (Operation *op = second->getPrevNode(); op && distance < maxDistance; op = op->getPrevNode()) {
+  for (Operation *op = second->getPrevNode(); op && distance < maxDistance;
+       op = op->getPrevNode()) {
     distance += op->getNumRegions() != 0;
     auto first = dyn_cast<ParallelOp>(op);
     if (!first)

@@ -18,16 +18,17 @@ struct MergeOptions {
 };
 
 /// Merges `parallel` statements of a block that share axes into nests over these, in which what has
-/// further axes is an inner `parallel`; with `batchedProducts` also contractions of a batch, whose rows run
-/// in blocks later. With `groupedProducts` those with a factor that data chooses count as contractions. Nests of much work have `minPoints` at least, each of which a part of the machine runs,
-/// where sizes are known. Returns the number of merges.
+/// further axes is an inner `parallel`; with `batchedProducts` also contractions of a batch, whose
+/// rows run in blocks later. With `groupedProducts` those with a factor that data chooses count as
+/// contractions. Nests of much work have `minPoints` at least, each of which a part of the machine
+/// runs, where sizes are known. Returns the number of merges.
 unsigned mergeNests(mlir::Block &block, const MergeOptions &options, Prover &prover);
 
 struct PrivatizeCounts {
   unsigned privatized = 0, forwarded = 0;
 };
-/// Temporaries of `block` that only one of its `parallel`s uses, each point its own elements, become
-/// private to the point; those of one element that are written once become values.
+/// Temporaries of `block` that only one of its `parallel`s uses, each point its own elements,
+/// become private to the point; those of one element that are written once become values.
 PrivatizeCounts privatizeTemps(mlir::Block &block, Prover &prover);
 
 } // namespace tegula

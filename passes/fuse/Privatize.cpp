@@ -28,8 +28,9 @@ static ParallelOp onlyUser(TempOp temp) {
   return nest;
 }
 
-/// For each axis of the nest, a dim that is a digit of the axis in every access, with its weight. Lower digits of a dim
-/// are found in what the higher ones leave; `kept` becomes what all of them leave of the dims.
+/// For each axis of the nest, a dim that is a digit of the axis in every access, with its weight.
+/// Lower digits of a dim are found in what the higher ones leave; `kept` becomes what all of them
+/// leave of the dims.
 static bool findDims(ParallelOp nest, ArrayRef<Access> accesses, Prover &prover,
                      SmallVectorImpl<std::pair<unsigned, IndexExpr>> &dims,
                      MutableArrayRef<std::optional<IndexExpr>> kept) {
@@ -41,16 +42,18 @@ static bool findDims(ParallelOp nest, ArrayRef<Access> accesses, Prover &prover,
     for (unsigned dim = 0; dim < rank; ++dim) {
       std::optional<IndexExpr> weight;
       bool all = kept[dim] && llvm::all_of(llvm::enumerate(accesses), [&](const auto &each) {
-        const std::optional<ValueExpr> &subscript = left[each.index()][dim];
-        if (!subscript)
-          return false;
-        std::optional<IndexExpr> digit = digitOf(*subscript, axis, each.value().op, prover);
-        if (!digit || (weight && *weight != *digit))
-          return false;
-        weight = digit;
-        // Alone in the dim it may have an offset, the same in all accesses.
-        return *digit != IndexExpr(1) || *subscript - ValueExpr(axis) == *left.front()[dim] - ValueExpr(axis);
-      });
+                   const std::optional<ValueExpr> &subscript = left[each.index()][dim];
+                   if (!subscript)
+                     return false;
+                   std::optional<IndexExpr> digit =
+                       digitOf(*subscript, axis, each.value().op, prover);
+                   if (!digit || (weight && *weight != *digit))
+                     return false;
+                   weight = digit;
+                   // Alone in the dim it may have an offset, the same in all accesses.
+                   return *digit != IndexExpr(1) ||
+                          *subscript - ValueExpr(axis) == *left.front()[dim] - ValueExpr(axis);
+                 });
       if (all)
         return std::pair(dim, *weight);
     }
@@ -103,7 +106,8 @@ static SmallVector<TempOp> sortedTogether(TempOp temp) {
     for (Operation *user : group[next]->getUsers())
       if (auto sort = dyn_cast<SortOp>(user))
         for (Value tensor : {sort.getValues(), sort.getPositions()})
-          if (auto other = tensor.getDefiningOp<TempOp>(); other && !llvm::is_contained(group, other))
+          if (auto other = tensor.getDefiningOp<TempOp>();
+              other && !llvm::is_contained(group, other))
             group.push_back(other);
   return group;
 }
@@ -114,7 +118,8 @@ static bool privatize(ArrayRef<TempOp> temps, ParallelOp nest, Prover &prover) {
   for (Access &access : accessesIn(nest))
     if (llvm::any_of(temps, [&](TempOp temp) { return temp->getResult(0) == access.tensor; }))
       accesses.push_back(access);
-  if (accesses.empty() || !llvm::all_of(accesses, [](const Access &access) { return isPlain(access.op); }))
+  if (accesses.empty() ||
+      !llvm::all_of(accesses, [](const Access &access) { return isPlain(access.op); }))
     return false;
   TglTensorType type = TempOp(temps.front()).getType();
   SmallVector<std::optional<IndexExpr>> kept;
@@ -153,8 +158,8 @@ static bool privatize(ArrayRef<TempOp> temps, ParallelOp nest, Prover &prover) {
   return true;
 }
 
-/// The last of the writes, all of one block and in its order, that is done before `op` is reached. Null where there is
-/// none.
+/// The last of the writes, all of one block and in its order, that is done before `op` is reached.
+/// Null where there is none.
 static WriteOp lastBefore(ArrayRef<WriteOp> writes, Operation *op) {
   Operation *ancestor = WriteOp(writes.front())->getBlock()->findAncestorOpInBlock(*op);
   WriteOp last;
@@ -164,11 +169,12 @@ static WriteOp lastBefore(ArrayRef<WriteOp> writes, Operation *op) {
   return last;
 }
 
-/// Replaces a temporary of one element, whose writes stand in the nest itself, one of them before every read, by the
-/// values. (A function that fills its result before it sets it writes twice.)
+/// Replaces a temporary of one element, whose writes stand in the nest itself, one of them before
+/// every read, by the values. (A function that fills its result before it sets it writes twice.)
 static bool forward(TempOp temp) {
   // Axes of one point that were dropped leave dims of one.
-  if (!llvm::all_of(temp.getType().getDims(), [](IndexExprAttr dim) { return dim.getExpr().asConstant() == 1; }))
+  if (!llvm::all_of(temp.getType().getDims(),
+                    [](IndexExprAttr dim) { return dim.getExpr().asConstant() == 1; }))
     return false;
   SmallVector<WriteOp> writes;
   SmallVector<ReadOp> reads;
@@ -190,7 +196,8 @@ static bool forward(TempOp temp) {
     WriteOp write = lastBefore(writes, read);
     if (!write)
       return false;
-    if (temp.getType().getRank() && !(isPlain(read) && llvm::equal(read.getSubscriptExprs(), write.getSubscriptExprs())))
+    if (temp.getType().getRank() &&
+        !(isPlain(read) && llvm::equal(read.getSubscriptExprs(), write.getSubscriptExprs())))
       return false;
   }
   DenseMap<Operation *, Value> rounded;
@@ -199,7 +206,8 @@ static bool forward(TempOp temp) {
     OpBuilder builder(write);
     Value &value = rounded[write];
     if (!value)
-      value = roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
+      value = roundToStorage(builder, write.getLoc(), write.getValue(),
+                             temp.getType().getElementType());
     Value result = value;
     if (read.getGuard()) {
       OpBuilder here(read);
@@ -216,8 +224,8 @@ static bool forward(TempOp temp) {
   return true;
 }
 
-/// Replaces reads of the element that a point of the nest has written by the value, where the temporary stays since
-/// others read it too. Returns how many.
+/// Replaces reads of the element that a point of the nest has written by the value, where the
+/// temporary stays since others read it too. Returns how many.
 static unsigned forwardWrites(ParallelOp nest) {
   unsigned forwarded = 0;
   Block &body = nest.getBody().front();
@@ -239,7 +247,8 @@ static unsigned forwardWrites(ParallelOp nest) {
     if (!isOnlyWrite || reads.empty())
       continue;
     OpBuilder builder(write);
-    Value value = roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
+    Value value =
+        roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
     for (ReadOp read : reads) {
       read.replaceAllUsesWith(value);
       read.erase();

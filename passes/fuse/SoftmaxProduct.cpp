@@ -200,8 +200,11 @@ private:
       if (isPower(power) && summed && isPower(behind(*summed)))
         return true;
       if (power.value.getDefiningOp<math::ExpOp>())
-        fail(division, "the exponentials of " + describe(match.sum) + " are not divided by the sum of exp(score - the row's largest score) "
-                       "over all of the row's points", "write softmax(s[i, j] for j), with -inf for scores that do not count");
+        fail(division,
+             "the exponentials of " + describe(match.sum) +
+                 " are not divided by the sum of exp(score - the row's largest score) "
+                 "over all of the row's points",
+             "write softmax(s[i, j] for j), with -inf for scores that do not count");
       return false;
     }
     return false;
@@ -215,10 +218,13 @@ private:
         continue;
       AxisRange range = getAxisRange(axes, axis.getArgNumber());
       if (match.column || range.lo.asConstant() != 0 || !range.hi.asConstant())
-        return fail(match.product, namesOf(axis) + " is a second index that the scores do not have, or its range is not known when compiling");
+        return fail(match.product,
+                    namesOf(axis) + " is a second index that the scores do not have, or its range "
+                                    "is not known when compiling");
       match.column = axis;
     }
-    return match.column || fail(match.product, "every index of " + describe(match.product) + " is one of the scores");
+    return match.column || fail(match.product, "every index of " + describe(match.product) +
+                                                   " is one of the scores");
   }
 
   /// Operations of the product's statement that compute the softmax's value and nothing else.
@@ -242,8 +248,11 @@ private:
     llvm::SetVector<Operation *> ofProduct = onlyForLeft();
     for (Operation *temp : match.temps)
       for (Operation *user : temp->getUsers())
-        if (!ofProduct.contains(user) && llvm::none_of(statements, [&](Operation *statement) { return statement->isAncestor(user); }))
-          return fail(user, describeTensor(temp->getResult(0)) + ", which the softmax is made of, is read by another statement too");
+        if (!ofProduct.contains(user) && llvm::none_of(statements, [&](Operation *statement) {
+              return statement->isAncestor(user);
+            }))
+          return fail(user, describeTensor(temp->getResult(0)) +
+                                ", which the softmax is made of, is read by another statement too");
     return true;
   }
 
@@ -256,7 +265,8 @@ private:
     for (Operation *op = from->getNextNode(); op && op != match.product; op = op->getNextNode())
       for (Value written : accessesOf(op).writes)
         if (used.reads.contains(written))
-          return fail(op, describeTensor(written) + ", which the scores are made of, changes before the product");
+          return fail(op, describeTensor(written) +
+                              ", which the scores are made of, changes before the product");
     return from->isBeforeInBlock(match.product);
   }
 };

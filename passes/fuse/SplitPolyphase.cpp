@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "strategies/contraction/plan/TensorTile.h"
 
 using namespace mlir;
@@ -30,14 +30,15 @@ static Value both(OpBuilder &builder, Location loc, Value a, Value b) {
   return a && b ? arith::AndIOp::create(builder, loc, a, b).getResult() : (a ? a : b);
 }
 
-static Value compare(OpBuilder &builder, Location loc, arith::CmpIPredicate predicate, const ValueExpr &left,
-                     const ValueExpr &right) {
+static Value compare(OpBuilder &builder, Location loc, arith::CmpIPredicate predicate,
+                     const ValueExpr &left, const ValueExpr &right) {
   return arith::CmpIOp::create(builder, loc, predicate, materialize(builder, loc, left),
                                materialize(builder, loc, right));
 }
 
 namespace {
-/// The read of a sum needs `(b*p + a*r + k) / s` to be whole: p an axis of the statement, r one of the sum, b 1 or -1.
+/// The read of a sum needs `(b*p + a*r + k) / s` to be whole: p an axis of the statement, r one of
+/// the sum, b 1 or -1.
 struct Division {
   unsigned number, point, tap; // which of the read's; which axes
   int64_t pointWeight, tapWeight, divisor;
@@ -62,8 +63,8 @@ public:
         splitter.image = read;
       }
     ReadOp image = splitter.image;
-    if (!image || image.getGuard() || image.getChecked() || !image.getFill() || !isZero(image.getFill()) ||
-        !vanishesWith(splitter.reduce.getReduced(), image))
+    if (!image || image.getGuard() || image.getChecked() || !image.getFill() ||
+        !isZero(image.getFill()) || !vanishesWith(splitter.reduce.getReduced(), image))
       return std::nullopt;
     for (unsigned number = 0; number < image.getExactExprs().size(); ++number)
       if (!splitter.findDivision(number))
@@ -71,16 +72,17 @@ public:
     return splitter;
   }
 
-  /// The sum in terms of offsets into the image, phases as axes of the statement. `apart`: of all divisions but the last
-  /// each phase has its own offsets, where they can be counted.
+  /// The sum in terms of offsets into the image, phases as axes of the statement. `apart`: of all
+  /// divisions but the last each phase has its own offsets, where they can be counted.
   void split(bool apart) {
     SmallVector<Value> conditions;
     while (!image.getExactExprs().empty()) {
       std::optional<Division> division = findDivision(0);
       assert(division && "divisions do not depend on each other");
       bool isLast = image.getExactExprs().size() == 1;
-      conditions.push_back(apart && !isLast && std::abs(division->tapWeight) == 1 ? splitApart(*division)
-                                                                                   : splitDivision(*division));
+      conditions.push_back(apart && !isLast && std::abs(division->tapWeight) == 1
+                               ? splitApart(*division)
+                               : splitDivision(*division));
     }
     repair(conditions);
   }
@@ -114,32 +116,36 @@ private:
     return result;
   }
 
-  /// Nothing but reads uses the tap, and the point inside the sum the image alone; a read that uses the tap
-  /// makes the product 0 where it is 0.
+  /// Nothing but reads uses the tap, and the point inside the sum the image alone; a read that uses
+  /// the tap makes the product 0 where it is 0.
   bool canReplace(const Division &division) {
     Value point = statement.getBody().getArgument(division.point);
     Value tap = reduce.getBody().getArgument(division.tap);
     bool vanishes = false;
     for (Operation &op : reduce.getBody().front()) {
-      bool usesTap = llvm::is_contained(op.getOperands(), tap), usesPoint = llvm::is_contained(op.getOperands(), point);
+      bool usesTap = llvm::is_contained(op.getOperands(), tap),
+           usesPoint = llvm::is_contained(op.getOperands(), point);
       if (!usesTap && !usesPoint)
         continue;
       auto read = dyn_cast<ReadOp>(op);
       if (!read || (read != image && usesPoint))
         return false;
       if (read != image)
-        vanishes |= vanishesWith(reduce.getReduced(), read) && (!read.getFill() || isZero(read.getFill()));
+        vanishes |=
+            vanishesWith(reduce.getReduced(), read) && (!read.getFill() || isZero(read.getFill()));
     }
     for (AxesOp owner : {asAxes(statement), asAxes(reduce)})
       for (const AxisRange &range : getAxisRanges(owner))
-        if (range.lo.uses(point) || range.hi.uses(point) || range.lo.uses(tap) || range.hi.uses(tap))
+        if (range.lo.uses(point) || range.hi.uses(point) || range.lo.uses(tap) ||
+            range.hi.uses(tap))
           return false;
     for (auto [number, exact] : llvm::enumerate(image.getExactExprs()))
       if (number != division.number && (exact.first.uses(point) || exact.first.uses(tap)))
         return false;
     SmallVector<std::optional<ValueExpr>> rests = restsOf(division);
     return vanishes && llvm::count_if(rests, [](auto &rest) { return rest.has_value(); }) == 1 &&
-           llvm::none_of(rests, [&](auto &rest) { return rest && (rest->uses(point) || rest->uses(tap)); });
+           llvm::none_of(
+               rests, [&](auto &rest) { return rest && (rest->uses(point) || rest->uses(tap)); });
   }
 
   /// What subscripts add to the division; nothing for those that do not use it.
@@ -153,13 +159,15 @@ private:
     SmallVector<std::optional<ValueExpr>> rests;
     for (const ValueExpr &subscript : image.getSubscriptExprs()) {
       bool isDivided = subscript.uses(point) || subscript.uses(tap);
-      rests.push_back(isDivided ? std::optional(subscript.substitute(point, place) - ValueExpr(point)) : std::nullopt);
+      rests.push_back(isDivided
+                          ? std::optional(subscript.substitute(point, place) - ValueExpr(point))
+                          : std::nullopt);
     }
     return rests;
   }
 
-  /// p = s*q + phase, and the sum runs over `offset = (b*phase + a*r + k) / s`: the image is read at
-  /// `b*q + offset`. Gives what holds where there is a tap for phase and offset.
+  /// p = s*q + phase, and the sum runs over `offset = (b*phase + a*r + k) / s`: the image is read
+  /// at `b*q + offset`. Gives what holds where there is a tap for phase and offset.
   Value splitDivision(const Division &division) {
     int64_t s = division.divisor, a = division.tapWeight, b = division.pointWeight;
     ValueExpr divisor(s);
@@ -179,7 +187,8 @@ private:
     };
     ValueExpr lastTap = taps - 1, lastPhase(s - 1);
     ValueExpr first = ceilDiv(least(a, lastTap) + least(b, lastPhase) + division.shift, s);
-    ValueExpr last = ValueExpr::floorDiv(most(a, lastTap) + most(b, lastPhase) + division.shift, divisor);
+    ValueExpr last =
+        ValueExpr::floorDiv(most(a, lastTap) + most(b, lastPhase) + division.shift, divisor);
     std::string name = getAxisName(sum, division.tap).str();
     BlockArgument counter =
         insertAxis(sum, division.tap, {name, ValueExpr(int64_t(0)), last - first + 1});
@@ -194,23 +203,24 @@ private:
     ValueExpr tapValue = ValueExpr::floorDiv(numerator, magnitude);
     OpBuilder builder = OpBuilder::atBlockBegin(&reduce.getBody().front());
     Location loc = image.getLoc();
-    Value exists = both(builder, loc,
-                        compare(builder, loc, arith::CmpIPredicate::sge, tapValue, ValueExpr(int64_t(0))),
-                        compare(builder, loc, arith::CmpIPredicate::slt, tapValue, taps));
+    Value exists =
+        both(builder, loc,
+             compare(builder, loc, arith::CmpIPredicate::sge, tapValue, ValueExpr(int64_t(0))),
+             compare(builder, loc, arith::CmpIPredicate::slt, tapValue, taps));
     if (std::abs(a) > 1)
       exists = both(builder, loc, exists,
-                    compare(builder, loc, arith::CmpIPredicate::eq, ValueExpr::mod(numerator, magnitude),
-                            ValueExpr(int64_t(0))));
+                    compare(builder, loc, arith::CmpIPredicate::eq,
+                            ValueExpr::mod(numerator, magnitude), ValueExpr(int64_t(0))));
 
     replaceImage(division.number, rests, ValueExpr(b) * place + offset);
     replaceTap(tap, tapValue, exists);
     return exists;
   }
 
-  /// p = s*q + phase, and the sum runs over the taps of the phase, `r = first + s*j` with the first one that makes the
-  /// division whole: the image is read at `b*q + (b*phase + a*first + k) / s + a*j`. Nothing is multiplied by 0 but where
-  /// a phase has a tap less than others. In return the image is read for each phase. Gives what holds where there is
-  /// a tap; null: everywhere.
+  /// p = s*q + phase, and the sum runs over the taps of the phase, `r = first + s*j` with the first
+  /// one that makes the division whole: the image is read at `b*q + (b*phase + a*first + k) / s +
+  /// a*j`. Nothing is multiplied by 0 but where a phase has a tap less than others. In return the
+  /// image is read for each phase. Gives what holds where there is a tap; null: everywhere.
   Value splitApart(const Division &division) {
     ValueExpr divisor(division.divisor), taps = getAxisRange(asAxes(reduce), division.tap).hi;
     SmallVector<std::optional<ValueExpr>> rests = restsOf(division);
@@ -218,7 +228,8 @@ private:
     ValueExpr place(statement.getBody().getArgument(phase.getArgNumber() - 1));
     AxesOp sum = asAxes(reduce);
     std::string name = getAxisName(sum, division.tap).str();
-    ValueExpr counter(insertAxis(sum, division.tap, {name, ValueExpr(int64_t(0)), ceilDiv(taps, division.divisor)}));
+    ValueExpr counter(insertAxis(sum, division.tap,
+                                 {name, ValueExpr(int64_t(0)), ceilDiv(taps, division.divisor)}));
     Value tap = sum.getAxes()[division.tap + 1];
 
     // b*phase + k less its rest, or with what it lacks
@@ -253,7 +264,8 @@ private:
   }
 
   /// The image with the division replaced by `value` in the subscript that has a rest.
-  void replaceImage(unsigned number, ArrayRef<std::optional<ValueExpr>> rests, const ValueExpr &value) {
+  void replaceImage(unsigned number, ArrayRef<std::optional<ValueExpr>> rests,
+                    const ValueExpr &value) {
     SmallVector<std::pair<ValueExpr, ValueExpr>> exact = image.getExactExprs();
     exact.erase(exact.begin() + number);
     SmallVector<ValueExpr> subscripts = image.getSubscriptExprs();
@@ -261,8 +273,8 @@ private:
       if (rest)
         subscript = *rest + value;
     OpBuilder builder(image);
-    auto read =
-        ReadOp::create(builder, image.getLoc(), image.getTensor(), subscripts, image.getFill(), Value(), exact);
+    auto read = ReadOp::create(builder, image.getLoc(), image.getTensor(), subscripts,
+                               image.getFill(), Value(), exact);
     image.replaceAllUsesWith(read.getResult());
     image.erase();
     image = read;
@@ -273,7 +285,8 @@ private:
     AxesOp op = asAxes(statement);
     std::string name = getAxisName(op, number).str();
     ValueExpr high = getAxisRange(op, number).hi;
-    BlockArgument place = insertAxis(op, number, {name, ValueExpr(int64_t(0)), ceilDiv(high, divisor)});
+    BlockArgument place =
+        insertAxis(op, number, {name, ValueExpr(int64_t(0)), ceilDiv(high, divisor)});
     BlockArgument phase =
         insertAxis(op, number + 1, {name + "_phase", ValueExpr(int64_t(0)), ValueExpr(divisor)});
     Value old = op.getAxes()[number + 2];
@@ -285,7 +298,8 @@ private:
       Value inside = compare(builder, loc, arith::CmpIPredicate::slt, value, high);
       for (Operation &access : statement.getBody().front()) {
         OpBuilder before(&access);
-        if (auto read = dyn_cast<ReadOp>(access); read && axesOf(read).contains(cast<BlockArgument>(old)))
+        if (auto read = dyn_cast<ReadOp>(access);
+            read && axesOf(read).contains(cast<BlockArgument>(old)))
           read.getGuardMutable().assign(both(before, loc, read.getGuard(), inside));
         else if (auto write = dyn_cast<WriteOp>(access))
           write.getGuardMutable().assign(both(before, loc, write.getGuard(), inside));
@@ -297,15 +311,16 @@ private:
     return phase;
   }
 
-  /// Elements that have no tap are multiplied by 0, which infinities and nan do not survive: a sum that is not
-  /// finite is added up once more, over taps alone.
+  /// Elements that have no tap are multiplied by 0, which infinities and nan do not survive: a sum
+  /// that is not finite is added up once more, over taps alone.
   void repair(ArrayRef<Value> conditions) {
     OpBuilder builder(reduce);
     builder.setInsertionPointAfter(reduce);
     Location loc = reduce.getLoc();
     Value fast = reduce.getResult();
     Value finite = math::IsFiniteOp::create(builder, loc, fast);
-    Value none = arith::ConstantIndexOp::create(builder, loc, 0), one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value none = arith::ConstantIndexOp::create(builder, loc, 0),
+          one = arith::ConstantIndexOp::create(builder, loc, 1);
     Value times = arith::SelectOp::create(builder, loc, finite, none, one);
     IRMapping map;
     auto again = cast<ReduceOp>(builder.clone(*reduce, map));
@@ -334,8 +349,8 @@ struct SplitPhasesPass : Counted<tegula::impl::SplitPhasesPassBase<SplitPhasesPa
     for (ParallelOp statement : outermostStatements(getOperation())) {
       if (!PhaseSplitter::match(statement))
         continue;
-      // Only tensor cores are fast enough for the products with 0. Phases that have their own offsets may be rows that
-      // do not fill a tile.
+      // Only tensor cores are fast enough for the products with 0. Phases that have their own
+      // offsets may be rows that do not fill a tile.
       ParallelOp best;
       double clocks = 0;
       for (bool apart : {false, true}) {

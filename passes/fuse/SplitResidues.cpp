@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include <numeric>
 
 using namespace mlir;
@@ -36,8 +36,8 @@ static std::optional<int64_t> inverse(int64_t value, int64_t modulus) {
 }
 
 namespace {
-/// `numerator` is divided exactly by `divisor` in a read of a sum, and `axis` of that sum chooses which of
-/// its points are whole.
+/// `numerator` is divided exactly by `divisor` in a read of a sum, and `axis` of that sum chooses
+/// which of its points are whole.
 struct Residue {
   ReadOp read;
   unsigned division; // which of the read's
@@ -77,11 +77,12 @@ struct SplitResiduesPass : Counted<tegula::impl::SplitResiduesPassBase<SplitResi
           continue;
         for (auto [number, axis] : llvm::enumerate(reduce.getAxes())) {
           std::optional<int64_t> weight = weightOf(axis, numerator);
-          if (!weight || getAxisRange(cast<AxesOp>(reduce.getOperation()), number).lo.asConstant() != 0)
+          if (!weight ||
+              getAxisRange(cast<AxesOp>(reduce.getOperation()), number).lo.asConstant() != 0)
             continue;
           std::optional<int64_t> inverted = inverse(floorMod(*weight, *divisor), *divisor);
-          Residue residue{read, unsigned(division), unsigned(number), *divisor,
-                          inverted.value_or(0), numerator};
+          Residue residue{read,     unsigned(division),   unsigned(number),
+                          *divisor, inverted.value_or(0), numerator};
           if (inverted && canSplit(reduce, residue))
             return residue;
         }
@@ -182,14 +183,14 @@ struct SplitResiduesPass : Counted<tegula::impl::SplitResiduesPassBase<SplitResi
     // weight * axis + others = 0 modulo the divisor.
     ValueExpr others = residue.numerator.substitute(old, ValueExpr(0));
     for (Value operand : SmallVector<Value>(others.operands()))
-      if (std::optional<int64_t> weight = weightOf(operand, others); weight && *weight % divisor == 0)
+      if (std::optional<int64_t> weight = weightOf(operand, others);
+          weight && *weight % divisor == 0)
         others = others.substitute(operand, ValueExpr(0));
     ValueExpr rest = ValueExpr::mod(others * ValueExpr(divisor - residue.inverse), divisor);
     ValueExpr high = getAxisRange(op, residue.axis).hi;
     std::string name = getAxisName(op, residue.axis).str();
-    BlockArgument quotient =
-        insertAxis(op, residue.axis,
-                   {name, ValueExpr(0), ValueExpr::floorDiv(high + (divisor - 1), divisor)});
+    BlockArgument quotient = insertAxis(
+        op, residue.axis, {name, ValueExpr(0), ValueExpr::floorDiv(high + (divisor - 1), divisor)});
     old = op.getAxes()[residue.axis + 1];
     ValueExpr value = ValueExpr(divisor) * ValueExpr(quotient) + rest;
     guardUsers(op, old, emitBelow(*op.getAxesBlock(), op->getLoc(), value, high, divisor));

@@ -6,15 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `t[p] = sum_k a[p, k]*b[k]; y = sum_p t[p]` is `y = sum_k (sum_p a[p, k])*b[k]`: a chain of statements, linear in what
-// it reads of the one before, from a sum down to a contraction. The values of the chain's statements are made again
-// where the sum stands, with axes replaced by the subscripts that it reads at.
+// `t[p] = sum_k a[p, k]*b[k]; y = sum_p t[p]` is `y = sum_k (sum_p a[p, k])*b[k]`: a chain of
+// statements, linear in what it reads of the one before, from a sum down to a contraction. The
+// values of the chain's statements are made again where the sum stands, with axes replaced by the
+// subscripts that it reads at.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/Outline.h"
-#include "passes/Passes.h"
-#include "passes/fuse/Access.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/Passes.h"
+#include "passes/analysis/Outline.h"
+#include "passes/fuse/Access.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -35,8 +36,8 @@ struct Link {
   size_t level;
 };
 
-/// A statement that defines the temporary that the level before reads, and its axes at the element that is read: over
-/// the axes of the sum and of the statement around it.
+/// A statement that defines the temporary that the level before reads, and its axes at the element
+/// that is read: over the axes of the sum and of the statement around it.
 struct Level {
   ParallelOp statement;
   TempOp temp;
@@ -69,8 +70,10 @@ private:
 };
 } // namespace
 
-/// The axes of a statement at an element of what it writes: each stands alone in a dim, or has one value.
-static std::optional<Places> axesAt(ParallelOp statement, WriteOp write, ArrayRef<ValueExpr> element) {
+/// The axes of a statement at an element of what it writes: each stands alone in a dim, or has one
+/// value.
+static std::optional<Places> axesAt(ParallelOp statement, WriteOp write,
+                                    ArrayRef<ValueExpr> element) {
   auto axesOp = cast<AxesOp>(statement.getOperation());
   Places places;
   for (unsigned axis = 0; axis < statement.getAxes().size(); ++axis)
@@ -79,8 +82,9 @@ static std::optional<Places> axesAt(ParallelOp statement, WriteOp write, ArrayRe
   for (auto [subscript, wanted] : llvm::zip_equal(write.getSubscriptExprs(), element)) {
     ValueExpr own = subscript.substitute([&](Value value) -> std::optional<ValueExpr> {
       auto place = places.find(value);
-      return place != places.end() && isDefinedOutside(place->second, statement) ? std::optional(place->second)
-                                                                                 : std::nullopt;
+      return place != places.end() && isDefinedOutside(place->second, statement)
+                 ? std::optional(place->second)
+                 : std::nullopt;
     });
     if (isDefinedOutside(own, statement))
       continue;
@@ -103,8 +107,8 @@ static std::optional<Places> axesAt(ParallelOp statement, WriteOp write, ArrayRe
 /// Goes on through a temporary that nothing else reads, in the type that it is computed in.
 bool Chain::followRead(ReadOp read) {
   auto temp = read.getTensor().getDefiningOp<TempOp>();
-  if (!temp || read.getGuard() || read.getFill() || read.getChecked() || !read.getExactNumerators().empty() ||
-      temp.getType().getElementType() != read.getType())
+  if (!temp || read.getGuard() || read.getFill() || read.getChecked() ||
+      !read.getExactNumerators().empty() || temp.getType().getElementType() != read.getType())
     return false;
   WriteOp write;
   for (Operation *user : temp->getUsers()) {
@@ -117,8 +121,9 @@ bool Chain::followRead(ReadOp read) {
   if (!write || write.getGuard() || write.getCombine() || write.getChecked())
     return false;
   auto producer = dyn_cast<ParallelOp>(write->getParentOp());
-  if (!producer || producer->getBlock() != statement->getBlock() || !producer->isBeforeInBlock(statement) ||
-      accessesOf(producer).writes.size() != 1 || writesInputsOf(producer, producer->getNextNode(), statement))
+  if (!producer || producer->getBlock() != statement->getBlock() ||
+      !producer->isBeforeInBlock(statement) || accessesOf(producer).writes.size() != 1 ||
+      writesInputsOf(producer, producer->getNextNode(), statement))
     return false;
   const Level &here = levels.back();
   SmallVector<ValueExpr> element;
@@ -139,7 +144,8 @@ bool Chain::followRead(ReadOp read) {
 
 /// Whether a value of this level is linear in the results of a contraction.
 bool Chain::follow(Value value) {
-  Operation *op = value.getDefiningOp(), *around = levels.size() > 1 ? levels.back().statement : sum.getOperation();
+  Operation *op = value.getDefiningOp(),
+            *around = levels.size() > 1 ? levels.back().statement : sum.getOperation();
   if (!op || op->getParentOp() != around || !isa<FloatType>(value.getType()))
     return false;
   if (auto read = dyn_cast<ReadOp>(op))
@@ -203,14 +209,16 @@ static SmallVector<ReadOp> readsFor(ArrayRef<Value> values, Operation *statement
   return reads;
 }
 
-/// In units of an element's way from memory: the sums' terms, twice for what there is to do beside reading, are no more than
-/// the products that go and, where windows are summed, which no tile of products does by itself, the temporary's way to
-/// memory and back. Nor do the sums take more room than what they are read from.
+/// In units of an element's way from memory: the sums' terms, twice for what there is to do beside
+/// reading, are no more than the products that go and, where windows are summed, which no tile of
+/// products does by itself, the temporary's way to memory and back. Nor do the sums take more room
+/// than what they are read from.
 bool Chain::pays(double productsForElement) {
   auto axes = [](Operation *op) { return cast<AxesOp>(op); };
   const Level &last = levels.back();
   std::optional<int64_t> terms = knownPoints(axes(sum)), points = knownPoints(axes(statement)),
-                         before = knownPoints(axes(last.statement)), products = knownPoints(axes(contraction->reduce));
+                         before = knownPoints(axes(last.statement)),
+                         products = knownPoints(axes(contraction->reduce));
   if (!terms || !points || !before || !products)
     return false;
   // The sums' own axes, those of the contraction among them.
@@ -238,7 +246,8 @@ bool Chain::pays(double productsForElement) {
   for (ReadOp read : readsFor(moved, last.statement)) {
     TglTensorType type = read.getTensorType();
     auto element = dyn_cast<FloatType>(type.getElementType());
-    if (element && element.getWidth() < 32) // the sums are f32: products of narrower elements are faster
+    if (element &&
+        element.getWidth() < 32) // the sums are f32: products of narrower elements are faster
       return false;
     double size = 1;
     for (IndexExprAttr dim : type.getDims()) {
@@ -249,8 +258,11 @@ bool Chain::pays(double productsForElement) {
     }
     elements += size;
   }
-  bool isStored = llvm::any_of(last.axes, [&](const auto &place) { return isSummed(place.second) && !place.second.asValue(); });
-  double gone = double(*before - *points) * double(*products) / productsForElement + (isStored ? 2 * double(*before) : 0);
+  bool isStored = llvm::any_of(last.axes, [&](const auto &place) {
+    return isSummed(place.second) && !place.second.asValue();
+  });
+  double gone = double(*before - *points) * double(*products) / productsForElement +
+                (isStored ? 2 * double(*before) : 0);
   return sums <= elements && 2 * sums * double(*terms) <= gone;
 }
 
@@ -273,15 +285,16 @@ static Value remake(OpBuilder &builder, Value value, Operation *statement, IRMap
 }
 
 /// Where the axes are, with the sum's own ones replaced.
-static void place(OpBuilder &builder, Location loc, const Places &axes, Chain &chain, ValueRange summed,
-                  IRMapping &map) {
+static void place(OpBuilder &builder, Location loc, const Places &axes, Chain &chain,
+                  ValueRange summed, IRMapping &map) {
   for (const auto &[axis, expr] : axes)
-    map.map(axis, materialize(builder, loc, expr.substitute([&](Value value) -> std::optional<ValueExpr> {
-      for (auto [own, copy] : llvm::zip(chain.sum.getAxes(), summed))
-        if (value == own)
-          return ValueExpr(copy);
-      return std::nullopt;
-    })));
+    map.map(axis,
+            materialize(builder, loc, expr.substitute([&](Value value) -> std::optional<ValueExpr> {
+              for (auto [own, copy] : llvm::zip(chain.sum.getAxes(), summed))
+                if (value == own)
+                  return ValueExpr(copy);
+              return std::nullopt;
+            })));
 }
 
 static ReduceOp copyLoop(OpBuilder &builder, ReduceOp reduce) {
@@ -291,10 +304,11 @@ static ReduceOp copyLoop(OpBuilder &builder, ReduceOp reduce) {
   return ReduceOp::create(builder, reduce.getLoc(), reduce.getType(), ReduceKind::Sum, specs);
 }
 
-/// Computes the sums in a statement of their own, if they would be made again and again: with dims in the order in which
-/// what is read has them, the positions of windows behind all taps.
+/// Computes the sums in a statement of their own, if they would be made again and again: with dims
+/// in the order in which what is read has them, the positions of windows behind all taps.
 static void storeSums(ReduceOp sums, Prover &prover) {
-  std::optional<Outline> where = outline(sums, valuesUsedBy(sums).getArrayRef(), OutlineMode::IfRepeated);
+  std::optional<Outline> where =
+      outline(sums, valuesUsedBy(sums).getArrayRef(), OutlineMode::IfRepeated);
   if (!where)
     return;
   llvm::SetVector<Value> order, positions;
@@ -304,7 +318,8 @@ static void storeSums(ReduceOp sums, Prover &prover) {
       llvm::copy_if(subscript.operands(), std::back_inserter(own),
                     [&](Value operand) { return llvm::is_contained(where->axes, operand); });
       for (Value axis : own)
-        (own.size() > 1 && isa<ParallelOp>(axesOpOf(axis).getOperation()) ? positions : order).insert(axis);
+        (own.size() > 1 && isa<ParallelOp>(axesOpOf(axis).getOperation()) ? positions : order)
+            .insert(axis);
     }
   });
   order.set_union(positions);
@@ -320,7 +335,8 @@ static Value product(OpBuilder &builder, Location loc, ArrayRef<Value> factors) 
   return result;
 }
 
-/// A value of a level, made again: with the sum's axes replaced, or where there are none without what uses them.
+/// A value of a level, made again: with the sum's axes replaced, or where there are none without
+/// what uses them.
 Value Chain::remakeAt(OpBuilder &builder, Value value, size_t level, ValueRange summed) {
   IRMapping map;
   Places axes;
@@ -330,7 +346,8 @@ Value Chain::remakeAt(OpBuilder &builder, Value value, size_t level, ValueRange 
   place(builder, sum.getLoc(), axes, *this, summed, map);
   if (level == 0 && !summed.empty())
     map.map(ValueRange(sum.getAxes()), summed);
-  return remake(builder, value, level ? levels[level].statement.getOperation() : sum.getOperation(), map);
+  return remake(builder, value, level ? levels[level].statement.getOperation() : sum.getOperation(),
+                map);
 }
 
 /// The sum of a value of a level.
@@ -339,12 +356,15 @@ Value Chain::addUp(OpBuilder &builder, Value value, size_t level) {
   if (!isConstantInSum(value, level)) {
     ReduceOp whole = copyLoop(builder, sum);
     OpBuilder inside = OpBuilder::atBlockBegin(&whole.getBody().front());
-    YieldOp::create(inside, loc, SmallVector<Value>{remakeAt(inside, value, level, whole.getAxes())});
+    YieldOp::create(inside, loc,
+                    SmallVector<Value>{remakeAt(inside, value, level, whole.getAxes())});
     return whole.getResult();
   }
   double times = double(*knownPoints(cast<AxesOp>(sum.getOperation())));
-  Value count = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(value.getType(), times));
-  return arith::MulFOp::create(builder, loc, remakeAt(builder, value, level, {}), count, arith::FastMathFlags::contract);
+  Value count =
+      arith::ConstantOp::create(builder, loc, builder.getFloatAttr(value.getType(), times));
+  return arith::MulFOp::create(builder, loc, remakeAt(builder, value, level, {}), count,
+                               arith::FastMathFlags::contract);
 }
 
 void Chain::rewrite(Prover &prover) {
@@ -375,7 +395,8 @@ void Chain::rewrite(Prover &prover) {
   YieldOp::create(inSums, loc, SmallVector<Value>{make(inSums, moved, sums.getAxes())});
   // * b[k]
   Value others = make(inProducts, rest, {});
-  YieldOp::create(inProducts, loc, SmallVector<Value>{product(inProducts, loc, {sums.getResult(), others})});
+  YieldOp::create(inProducts, loc,
+                  SmallVector<Value>{product(inProducts, loc, {sums.getResult(), others})});
 
   // What is linear is done to the sum; what is added, added up as well.
   Value result = products.getResult();
@@ -384,8 +405,9 @@ void Chain::rewrite(Prover &prover) {
     map.map(link.op->getOperand(link.operand), result);
     if (link.op->getNumOperands() == 2) {
       Value operand = link.op->getOperand(1 - link.operand);
-      map.map(operand, isa<arith::AddFOp, arith::SubFOp>(link.op) ? addUp(here, operand, link.level)
-                                                                  : remakeAt(here, operand, link.level, {}));
+      map.map(operand, isa<arith::AddFOp, arith::SubFOp>(link.op)
+                           ? addUp(here, operand, link.level)
+                           : remakeAt(here, operand, link.level, {}));
     }
     result = here.clone(*link.op, map)->getResult(0);
   }
@@ -400,7 +422,8 @@ void Chain::rewrite(Prover &prover) {
 }
 
 namespace {
-struct SumBeforeProductPass : Counted<tegula::impl::SumBeforeProductPassBase<SumBeforeProductPass>> {
+struct SumBeforeProductPass
+    : Counted<tegula::impl::SumBeforeProductPassBase<SumBeforeProductPass>> {
   using Counted::Counted;
 
   void runOnOperation() override {

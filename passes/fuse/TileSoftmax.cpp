@@ -8,8 +8,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
-#include "strategies/tile_loop/plan/TileLoop.h"
 #include "passes/fuse/SoftmaxProduct.h"
+#include "strategies/tile_loop/plan/TileLoop.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -206,11 +206,12 @@ struct TileSoftmaxPass : Counted<tegula::impl::TileSoftmaxPassBase<TileSoftmaxPa
         tile(statement);
   }
 
-  /// Blocks that share columns wait for each other's parts of sums in each tile: of more than two that takes longer than
-  /// matrices in memory do, and so it does where each factor is two planes.
+  /// Blocks that share columns wait for each other's parts of sums in each tile: of more than two
+  /// that takes longer than matrices in memory do, and so it does where each factor is two planes.
   static bool isWorthIt(const TileLoopPlan &plan) {
     SmallVector<TileLoopShape> ranked = rankTileLoopShapes(plan);
-    return !ranked.empty() && ranked.front().clusterBlocks <= (splitPrecisionTensors(plan).empty() ? 2 : 1);
+    return !ranked.empty() &&
+           ranked.front().clusterBlocks <= (splitPrecisionTensors(plan).empty() ? 2 : 1);
   }
 
   void tile(ParallelOp product) {
@@ -220,7 +221,9 @@ struct TileSoftmaxPass : Counted<tegula::impl::TileSoftmaxPassBase<TileSoftmaxPa
     ParallelOp rows = Builder(*match).run();
     Matched<TileLoopPlan> plan = planTileLoop(rows);
     if (!plan || !isWorthIt(*plan)) {
-      Mismatch why = plan ? Mismatch{"a row's accumulators are too many for a block, and blocks that share them would wait for each other", "", product}
+      Mismatch why = plan ? Mismatch{"a row's accumulators are too many for a block, and blocks "
+                                     "that share them would wait for each other",
+                                     "", product}
                           : plan.mismatch();
       why.where = product; // what the reason names is gone with the attempt
       why.isOther = false;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -182,7 +182,8 @@ private:
     return op->isAncestor(cast<BlockArgument>(value).getOwner()->getParentOp());
   }
 
-  /// Makes accesses in `root` to temporaries that have rows name the row; returns what `root` became.
+  /// Makes accesses in `root` to temporaries that have rows name the row; returns what `root`
+  /// became.
   Operation *nameRows(Operation *root, Value rowValue) {
     SmallVector<Operation *> accesses;
     root->walk([&](Operation *op) {
@@ -205,9 +206,9 @@ private:
       } else {
         auto write = cast<WriteOp>(op);
         llvm::append_range(subscripts, write.getSubscriptExprs());
-        named = WriteOp::create(builder, op->getLoc(), write.getValue(),
-                                expanded[write.getTensor()].getTensor(), subscripts,
-                                write.getGuard(), write.getCombine(), write.getChecked().value_or(""));
+        named = WriteOp::create(
+            builder, op->getLoc(), write.getValue(), expanded[write.getTensor()].getTensor(),
+            subscripts, write.getGuard(), write.getCombine(), write.getChecked().value_or(""));
       }
       root = op == root ? named : root;
       op->erase();

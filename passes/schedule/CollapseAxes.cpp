@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/plan/ContractionPlan.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
+#include "strategies/contraction/plan/ContractionPlan.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
@@ -43,12 +43,14 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
         return WalkResult::advance();
       // Tiles are made of the axes of a product, or of rows that run through tiles, or of windows.
       auto statement = dyn_cast<ParallelOp>(op.getOperation());
-      if (alike && statement && (planContraction(statement, /*byVectors=*/false) || hasTiles(statement)))
+      if (alike && statement &&
+          (planContraction(statement, /*byVectors=*/false) || hasTiles(statement)))
         return WalkResult::skip();
       bool isOutermost = isa<LaunchOp, KernelOp>(op->getParentOp());
       if (alike && statement && isOutermost && hasWindows(statement))
         return WalkResult::advance();
-      auto *found = llvm::find_if(groups, [&](ArrayRef<AxesOp> group) { return alike && areAlike(group.front(), op); });
+      auto *found = llvm::find_if(
+          groups, [&](ArrayRef<AxesOp> group) { return alike && areAlike(group.front(), op); });
       if (found != groups.end())
         found->push_back(op);
       else
@@ -67,16 +69,18 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
   /// Nests of one statement over the same axes, which may be walked together.
   static bool areAlike(AxesOp a, AxesOp b) {
     return a->getBlock() == b->getBlock() && !isa<LaunchOp, KernelOp>(a->getParentOp()) &&
-           llvm::equal(getAxisRanges(a), getAxisRanges(b), [](const AxisRange &left, const AxisRange &right) {
-             return left.lo == right.lo && left.hi == right.hi;
-           });
+           llvm::equal(getAxisRanges(a), getAxisRanges(b),
+                       [](const AxisRange &left, const AxisRange &right) {
+                         return left.lo == right.lo && left.hi == right.hi;
+                       });
   }
 
   static bool collapsePair(ArrayRef<AxesOp> group) {
     // The position of an argmax is its axis.
     if (llvm::any_of(group, [](AxesOp op) {
           auto reduce = dyn_cast<ReduceOp>(op.getOperation());
-          return reduce && (reduce.getKind() == ReduceKind::ArgMax || reduce.getKind() == ReduceKind::ArgMin);
+          return reduce &&
+                 (reduce.getKind() == ReduceKind::ArgMax || reduce.getKind() == ReduceKind::ArgMin);
         }))
       return false;
     unsigned numAxes = AxesOp(group.front()).getAxes().size();
@@ -96,23 +100,27 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
     return false;
   }
 
-  /// Whether windows of a few points in more than one dim are reduced at its points: a thread of a GPU takes tiles of them
-  /// (codegen/simt/DeviceWindows.cpp), which are told by the step of each subscript along each axis.
+  /// Whether windows of a few points in more than one dim are reduced at its points: a thread of a
+  /// GPU takes tiles of them (codegen/simt/DeviceWindows.cpp), which are told by the step of each
+  /// subscript along each axis.
   static bool hasWindows(ParallelOp op) {
     constexpr int64_t maxPoints = 64;
     return llvm::any_of(op.getBody().getOps<ReduceOp>(), [&](ReduceOp reduce) {
       auto own = cast<AxesOp>(reduce.getOperation());
       std::optional<int64_t> points = knownPoints(own);
-      return points && *points <= maxPoints && llvm::any_of(reduce.getBody().getOps<ReadOp>(), [&](ReadOp read) {
-        unsigned dims = 0; // in which windows move
-        for (const ValueExpr &subscript : read.getSubscriptExprs()) {
-          bool isWalked = llvm::any_of(llvm::enumerate(reduce.getAxes()), [&](auto each) {
-            return knownPoints(own, {unsigned(each.index())}) != 1 && subscript.uses(each.value());
-          });
-          dims += isWalked && llvm::any_of(op.getAxes(), [&](Value axis) { return subscript.uses(axis); });
-        }
-        return dims > 1;
-      });
+      return points && *points <= maxPoints &&
+             llvm::any_of(reduce.getBody().getOps<ReadOp>(), [&](ReadOp read) {
+               unsigned dims = 0; // in which windows move
+               for (const ValueExpr &subscript : read.getSubscriptExprs()) {
+                 bool isWalked = llvm::any_of(llvm::enumerate(reduce.getAxes()), [&](auto each) {
+                   return knownPoints(own, {unsigned(each.index())}) != 1 &&
+                          subscript.uses(each.value());
+                 });
+                 dims += isWalked && llvm::any_of(op.getAxes(),
+                                                  [&](Value axis) { return subscript.uses(axis); });
+               }
+               return dims > 1;
+             });
     });
   }
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "passes/analysis/SameValue.h"
 
 using namespace mlir;
@@ -20,7 +20,8 @@ namespace tegula {
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
-/// Rows up to this many terms stay in the registers of a block, where the second pass costs no memory traffic.
+/// Rows up to this many terms stay in the registers of a block, where the second pass costs no
+/// memory traffic.
 static constexpr int64_t rowInRegisters = 32768;
 /// Columns up to this length are not worth a division for each term.
 static constexpr int64_t shortColumn = 64;
@@ -39,7 +40,9 @@ static std::optional<std::pair<Value, Value>> matchSquaredDifference(ReduceOp sq
   auto difference = product.getLhs().getDefiningOp<arith::SubFOp>();
   if (!difference || !squares->isProperAncestor(difference))
     return std::nullopt;
-  auto isInside = [&](Value value) { return squares.getBody().isAncestor(value.getParentRegion()); };
+  auto isInside = [&](Value value) {
+    return squares.getBody().isAncestor(value.getParentRegion());
+  };
   Value lhs = difference.getLhs(), rhs = difference.getRhs();
   if (isInside(lhs) == isInside(rhs))
     return std::nullopt;
@@ -50,28 +53,33 @@ static std::optional<std::pair<Value, Value>> matchSquaredDifference(ReduceOp sq
 static bool changesInBetween(Operation *first, Operation *op) {
   llvm::SetVector<Value> reads = accessesOf(op).reads;
   for (Operation *between = first; between != op; between = between->getNextNode())
-    if (llvm::any_of(accessesOf(between).writes, [&](Value tensor) { return reads.contains(tensor); }))
+    if (llvm::any_of(accessesOf(between).writes,
+                     [&](Value tensor) { return reads.contains(tensor); }))
       return true;
   return false;
 }
 
-/// What a read gives that follows a write of the same element in the block around it; null: it has to be read.
+/// What a read gives that follows a write of the same element in the block around it; null: it has
+/// to be read.
 static Value valueWritten(ReadOp read) {
   Type element = read.getTensorType().getElementType();
-  if (read.getFill() || read.getGuard() || !read.getExactExprs().empty() || element != read.getType())
+  if (read.getFill() || read.getGuard() || !read.getExactExprs().empty() ||
+      element != read.getType())
     return Value();
   SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
   for (Operation *place = read; !isa<LaunchOp, KernelOp>(place); place = place->getParentOp()) {
-    if (!isa<ReadOp, ReduceOp>(place)) // other ops with regions may write before the read, in another round
+    if (!isa<ReadOp, ReduceOp>(
+            place)) // other ops with regions may write before the read, in another round
       return Value();
     for (Operation *op = place->getPrevNode(); op; op = op->getPrevNode()) {
       if (!accessesOf(op).writes.contains(read.getTensor()))
         continue;
       auto write = dyn_cast<WriteOp>(op);
-      bool same = write && !write.getCombine() && !write.getGuard() &&
-                  llvm::all_of_zip(write.getSubscriptExprs(), subscripts, [](auto &left, auto &right) {
-                    return (left - right).asConstant() == 0;
-                  });
+      bool same =
+          write && !write.getCombine() && !write.getGuard() &&
+          llvm::all_of_zip(write.getSubscriptExprs(), subscripts, [](auto &left, auto &right) {
+            return (left - right).asConstant() == 0;
+          });
       return same ? write.getValue() : Value();
     }
   }
@@ -113,17 +121,18 @@ struct FuseVariancesPass : Counted<tegula::impl::FuseVariancesPassBase<FuseVaria
       return false;
     auto sum = quotient.getLhs().getDefiningOp<ReduceOp>();
     if (!sum || sum.getKind() != ReduceKind::Sum || sum.getFiltered() ||
-        sum->getBlock() != squares->getBlock() || !sameTerms(sum, sum.getReduced(), squares, term) ||
-        changesInBetween(sum, squares))
+        sum->getBlock() != squares->getBlock() ||
+        !sameTerms(sum, sum.getReduced(), squares, term) || changesInBetween(sum, squares))
       return false;
 
     // squares = var * terms
     OpBuilder builder(squares);
     Location loc = squares.getLoc();
     auto axes = cast<AxesOp>(squares.getOperation());
-    auto variance = ReduceOp::create(builder, loc, squares.getType(), ReduceKind::Var, axes.getLows(),
-                                     axes.getHighs(), axes.getIndices(), axes.getNames().value_or(ArrayAttr()),
-                                     /*unbiased=*/false, /*filtered=*/false, /*mapping=*/StringAttr());
+    auto variance =
+        ReduceOp::create(builder, loc, squares.getType(), ReduceKind::Var, axes.getLows(),
+                         axes.getHighs(), axes.getIndices(), axes.getNames().value_or(ArrayAttr()),
+                         /*unbiased=*/false, /*filtered=*/false, /*mapping=*/StringAttr());
     IRMapping map;
     squares.getBody().cloneInto(&variance.getBody(), map);
     if (variance.getBody().getBlocks().size() > 1) // the builder's own
@@ -139,7 +148,8 @@ struct FuseVariancesPass : Counted<tegula::impl::FuseVariancesPassBase<FuseVaria
     llvm::SetVector<Value> used = valuesUsedBy(variance);
     bool canMove = llvm::all_of(used, [&](Value value) {
       Operation *definition = value.getDefiningOp();
-      return !definition || definition->getBlock() != sum->getBlock() || definition->isBeforeInBlock(sum);
+      return !definition || definition->getBlock() != sum->getBlock() ||
+             definition->isBeforeInBlock(sum);
     });
     if (canMove)
       variance->moveAfter(sum);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
-#include "strategies/recurrence/plan/Recurrence.h"
 #include "passes/fuse/InlineProducers.h"
+#include "strategies/recurrence/plan/Recurrence.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -32,7 +32,8 @@ struct StepProducer {
 } // namespace
 
 static bool isPlain(ReadOp read) {
-  return !read.getGuard() && !read.getFill() && !read.getChecked() && read.getExactNumerators().empty();
+  return !read.getGuard() && !read.getFill() && !read.getChecked() &&
+         read.getExactNumerators().empty();
 }
 
 static std::optional<StepProducer> producerOf(TempOp temp) {
@@ -45,17 +46,20 @@ static std::optional<StepProducer> producerOf(TempOp temp) {
       return std::nullopt;
     producer.write = write;
   }
-  producer.statement = producer.write ? dyn_cast<ParallelOp>(producer.write->getParentOp()) : ParallelOp();
+  producer.statement =
+      producer.write ? dyn_cast<ParallelOp>(producer.write->getParentOp()) : ParallelOp();
   if (!producer.statement || producer.statement->getBlock() != temp->getBlock())
     return std::nullopt;
   for (Operation &op : producer.statement.getBody().front())
-    if (&op != producer.write && !isa<ReduceOp, ReadOp>(op) && (op.getNumRegions() || !isMemoryEffectFree(&op)))
+    if (&op != producer.write && !isa<ReduceOp, ReadOp>(op) &&
+        (op.getNumRegions() || !isMemoryEffectFree(&op)))
       return std::nullopt;
   for (auto [dim, subscript] : llvm::enumerate(producer.write.getSubscriptExprs())) {
     if (subscript.asConstant())
       continue;
     Value axis = subscript.asValue();
-    if (!axis || axesOpOf(axis) != producer.statement || !producer.dims.try_emplace(axis, dim).second)
+    if (!axis || axesOpOf(axis) != producer.statement ||
+        !producer.dims.try_emplace(axis, dim).second)
       return std::nullopt;
   }
   if (producer.dims.size() != producer.statement.getAxes().size())
@@ -66,22 +70,24 @@ static std::optional<StepProducer> producerOf(TempOp temp) {
 /// Whether the read is of what the producer writes, where that is a part of the temporary.
 static bool readsWritten(const StepProducer &producer, ReadOp read) {
   SmallVector<ValueExpr> written = WriteOp(producer.write).getSubscriptExprs();
-  return llvm::all_of_zip(written, read.getSubscriptExprs(), [](const ValueExpr &to, const ValueExpr &from) {
-    return !to.asConstant() || to == from;
-  });
+  return llvm::all_of_zip(
+      written, read.getSubscriptExprs(),
+      [](const ValueExpr &to, const ValueExpr &from) { return !to.asConstant() || to == from; });
 }
 
 /// Whether a statement writes what the producer reads, after it and before the reader.
 static bool inputsChange(const StepProducer &producer, Operation *reader) {
   llvm::SetVector<Value> inputs = accessesOf(producer.statement).reads;
-  for (Operation *op = StepProducer(producer).statement->getNextNode(); op && op != reader; op = op->getNextNode())
+  for (Operation *op = StepProducer(producer).statement->getNextNode(); op && op != reader;
+       op = op->getNextNode())
     for (Value written : accessesOf(op).writes)
       if (inputs.contains(written))
         return true;
   return false;
 }
 
-/// Puts the temporary's expression where it is read, if that computes each of its elements once at most.
+/// Puts the temporary's expression where it is read, if that computes each of its elements once at
+/// most.
 static bool inlineOnce(TempOp temp) {
   std::optional<StepProducer> producer = producerOf(temp);
   if (!producer)
@@ -92,9 +98,11 @@ static bool inlineOnce(TempOp temp) {
   for (Operation *user : temp->getUsers())
     if (auto read = dyn_cast<ReadOp>(user)) {
       auto reader = dyn_cast<ParallelOp>(read->getParentOp());
-      std::optional<int64_t> points = reader ? knownPoints(cast<AxesOp>(reader.getOperation())) : std::nullopt;
+      std::optional<int64_t> points =
+          reader ? knownPoints(cast<AxesOp>(reader.getOperation())) : std::nullopt;
       if (!points || !isPlain(read) || reader->getBlock() != temp->getBlock() ||
-          !producer->statement->isBeforeInBlock(reader) || inputsChange(*producer, reader) || !readsWritten(*producer, read))
+          !producer->statement->isBeforeInBlock(reader) || inputsChange(*producer, reader) ||
+          !readsWritten(*producer, read))
         return false;
       wanted += *points;
       reads.push_back(read);
@@ -115,8 +123,9 @@ static bool inlineOnce(TempOp temp) {
         Operation *clone = builder.clone(op, map);
         clone->walk([](IndexedOp indexed) { foldIndices(indexed); });
       }
-    Value value = roundToStorage(builder, read.getLoc(), map.lookupOrDefault(producer->write.getValue()),
-                                 temp.getType().getElementType());
+    Value value =
+        roundToStorage(builder, read.getLoc(), map.lookupOrDefault(producer->write.getValue()),
+                       temp.getType().getElementType());
     read.replaceAllUsesWith(value);
     read.erase();
     for (Value place : places)
@@ -132,8 +141,8 @@ static bool inlineOnce(TempOp temp) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The axis of each statement such that every access to a tensor that the loop writes has it, alone, in the same dim.
-/// Such rows never meet.
+/// The axis of each statement such that every access to a tensor that the loop writes has it,
+/// alone, in the same dim. Such rows never meet.
 static std::optional<SmallVector<unsigned>> findRows(ArrayRef<ParallelOp> statements) {
   llvm::SetVector<Value> changing;
   for (ParallelOp statement : statements)
@@ -147,7 +156,8 @@ static std::optional<SmallVector<unsigned>> findRows(ArrayRef<ParallelOp> statem
     auto visit = [&](Value tensor, ArrayRef<ValueExpr> subscripts) {
       if (!changing.contains(tensor))
         return;
-      const auto *found = llvm::find_if(subscripts, [&](const ValueExpr &expr) { return expr.asValue() == row; });
+      const auto *found =
+          llvm::find_if(subscripts, [&](const ValueExpr &expr) { return expr.asValue() == row; });
       unsigned dim = found - subscripts.begin();
       all &= found != subscripts.end() && dims.try_emplace(tensor, dim).first->second == dim;
     };
@@ -183,7 +193,8 @@ static std::optional<SmallVector<unsigned>> findRows(ArrayRef<ParallelOp> statem
 }
 
 namespace {
-struct GatherRecurrencesPass : Counted<tegula::impl::GatherRecurrencesPassBase<GatherRecurrencesPass>> {
+struct GatherRecurrencesPass
+    : Counted<tegula::impl::GatherRecurrencesPassBase<GatherRecurrencesPass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
@@ -201,12 +212,15 @@ struct GatherRecurrencesPass : Counted<tegula::impl::GatherRecurrencesPassBase<G
     LaunchOp launch = inRows(copy);
     copy.erase();
     if (!launch) {
-      remarkMismatch(loop, "recurrence", {"the statements of the loop have no rows in common, or one is no equation", "", loop});
+      remarkMismatch(
+          loop, "recurrence",
+          {"the statements of the loop have no rows in common, or one is no equation", "", loop});
       return false;
     }
     auto op = cast<ParallelOp>(launch.getBody().front().front());
     Matched<RecurrencePlan> plan = planRecurrence(op);
-    Matched<RecurrenceShape> shape = plan ? chooseRecurrenceShape(*plan, clusterBlocks) : Matched<RecurrenceShape>(plan.mismatch());
+    Matched<RecurrenceShape> shape = plan ? chooseRecurrenceShape(*plan, clusterBlocks)
+                                          : Matched<RecurrenceShape>(plan.mismatch());
     if (!shape) {
       Mismatch why = shape.mismatch();
       why.where = loop; // what the reason names is gone with the attempt
@@ -238,7 +252,8 @@ struct GatherRecurrencesPass : Counted<tegula::impl::GatherRecurrencesPassBase<G
     if (statements.empty())
       return LaunchOp();
     // One row has no axis.
-    bool isOneRow = llvm::all_of(statements, [](ParallelOp statement) { return statement.getAxes().size() == 1; });
+    bool isOneRow = llvm::all_of(
+        statements, [](ParallelOp statement) { return statement.getAxes().size() == 1; });
     std::optional<SmallVector<unsigned>> rows;
     rows = isOneRow ? SmallVector<unsigned>() : findRows(statements);
     if (!rows)
@@ -248,13 +263,15 @@ struct GatherRecurrencesPass : Counted<tegula::impl::GatherRecurrencesPassBase<G
     auto launch = LaunchOp::create(builder, loop.getLoc(), "recurrence");
     builder.setInsertionPointToStart(&launch.getBody().front());
     IRMapping none;
-    auto around = isOneRow ? ParallelOp::create(builder, loop.getLoc(), {AxisSpec{"row", 0, 1}})
-                           : copyAxes(builder, loop.getLoc(), {statements[0].getAxes()[(*rows)[0]]}, none);
+    auto around =
+        isOneRow ? ParallelOp::create(builder, loop.getLoc(), {AxisSpec{"row", 0, 1}})
+                 : copyAxes(builder, loop.getLoc(), {statements[0].getAxes()[(*rows)[0]]}, none);
     builder.setInsertionPointToStart(&around.getBody().front());
     auto inside = cast<ForOp>(builder.clone(*loop));
     SmallVector<ParallelOp> copies(inside.getBody().front().getOps<ParallelOp>());
     for (auto [statement, row] : llvm::zip(copies, *rows)) {
-      replaceAllUsesWithExpr(builder, statement.getAxes()[row], ValueExpr(Value(around.getAxes()[0])));
+      replaceAllUsesWithExpr(builder, statement.getAxes()[row],
+                             ValueExpr(Value(around.getAxes()[0])));
       eraseAxis(cast<AxesOp>(statement.getOperation()), row);
       eraseUnusedOps(statement.getBody().front());
     }
@@ -270,12 +287,16 @@ struct GatherRecurrencesPass : Counted<tegula::impl::GatherRecurrencesPassBase<G
     return false;
   }
 
-  /// A tensor that other points of the loop read is written in two steps: all have read it before it changes.
+  /// A tensor that other points of the loop read is written in two steps: all have read it before
+  /// it changes.
   void exchangeStates(ParallelOp statement, ForOp loop, ParallelOp around) {
-    for (WriteOp write : llvm::make_early_inc_range(statement.getBody().front().getOps<WriteOp>())) {
+    for (WriteOp write :
+         llvm::make_early_inc_range(statement.getBody().front().getOps<WriteOp>())) {
       Value tensor = write.getTensor();
       bool isRead = false;
-      loop.walk([&](ReadOp read) { isRead |= read.getTensor() == tensor && read->getParentOfType<ReduceOp>(); });
+      loop.walk([&](ReadOp read) {
+        isRead |= read.getTensor() == tensor && read->getParentOfType<ReduceOp>();
+      });
       if (!isRead || statement.getAxes().size() != 1 || isReadAfter(write))
         continue;
       AxisRange range = getAxisRange(cast<AxesOp>(statement.getOperation()), 0);
@@ -284,7 +305,8 @@ struct GatherRecurrencesPass : Counted<tegula::impl::GatherRecurrencesPassBase<G
       Location loc = write.getLoc();
       OpBuilder builder(&getContext());
       builder.setInsertionPointToStart(&around.getBody().front());
-      auto type = TglTensorType::get(&getContext(), {IndexExprAttr::get(&getContext(), *range.hi.asConstant())},
+      auto type = TglTensorType::get(&getContext(),
+                                     {IndexExprAttr::get(&getContext(), *range.hi.asConstant())},
                                      write.getTensorType().getElementType());
       auto next = TempOp::create(builder, loc, type, "next");
       builder.setInsertionPointAfter(statement);

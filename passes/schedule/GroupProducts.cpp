@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "strategies/contraction/plan/GroupedProduct.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "passes/analysis/SameValue.h"
+#include "strategies/contraction/plan/GroupedProduct.h"
 #include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -43,10 +43,11 @@ struct RowOrder {
 class Grouping {
 public:
   Grouping(ParallelOp statement, const GroupedProduct &product)
-      : statement(statement), axes(cast<AxesOp>(statement.getOperation())), product(product), loc(statement.getLoc()),
-        builder(statement), rows(product.rows.begin(), product.rows.end()), numRows(product.numRows),
-        groups(product.groups) {
-    llvm::sort(rows, [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
+      : statement(statement), axes(cast<AxesOp>(statement.getOperation())), product(product),
+        loc(statement.getLoc()), builder(statement), rows(product.rows.begin(), product.rows.end()),
+        numRows(product.numRows), groups(product.groups) {
+    llvm::sort(
+        rows, [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
     // Most groups fit into one tile, so that their matrix is read once, or are many.
     int64_t average = numRows / groups;
     tileRows = std::clamp<int64_t>(llvm::bit_ceil(uint64_t(average + average / 4)), 16, 128);
@@ -55,8 +56,8 @@ public:
     findKeys();
   }
 
-  /// False, with nothing changed, where tensor cores cannot multiply what comes out. `earlier`: of a statement before,
-  /// with rows in the order that is wanted here; null: there is none.
+  /// False, with nothing changed, where tensor cores cannot multiply what comes out. `earlier`: of
+  /// a statement before, with rows in the order that is wanted here; null: there is none.
   bool run(const Grouping *earlier) {
     if (earlier)
       order = earlier->order;
@@ -66,7 +67,8 @@ public:
     if (!chooseTile(multiplied)) {
       multiplied.erase();
       if (!earlier)
-        for (Value temp : {order.row, order.group, order.used, order.total, order.first, count, before})
+        for (Value temp :
+             {order.row, order.group, order.used, order.total, order.first, count, before})
           temp.getDefiningOp()->erase();
       return false;
     }
@@ -83,7 +85,8 @@ public:
     return true;
   }
 
-  /// Whether statements before this one can compute keys: by straight code, from memory that it leaves as it is.
+  /// Whether statements before this one can compute keys: by straight code, from memory that it
+  /// leaves as it is.
   bool canComputeKeys() const {
     llvm::SetVector<Value> written = accessesOf(statement).writes;
     return llvm::none_of(opsOfKey(), [](Operation *op) { return op->getNumRegions() != 0; }) &&
@@ -109,7 +112,8 @@ public:
       return false;
     llvm::SetVector<Value> tensors = tensorsOfKey();
     for (Operation *op = from;; op = op->getNextNode()) {
-      if (llvm::any_of(accessesOf(op).writes, [&](Value tensor) { return tensors.contains(tensor); }))
+      if (llvm::any_of(accessesOf(op).writes,
+                       [&](Value tensor) { return tensors.contains(tensor); }))
         return false;
       if (op == to)
         return true;
@@ -152,10 +156,13 @@ private:
         return;
       hasStray = true;
       bool isAlone = true; // no other data may be out of bounds
-      for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
-        bool isData = llvm::any_of(subscript.operands(), [](Value value) { return !isa<BlockArgument>(value); });
+      for (auto [subscript, dim] :
+           llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+        bool isData = llvm::any_of(subscript.operands(),
+                                   [](Value value) { return !isa<BlockArgument>(value); });
         std::optional<int64_t> extent = dim.getExpr().asConstant();
-        isAlone &= !isData || (subscript.asValue() && isKey(subscript.asValue()) && extent && *extent >= groups);
+        isAlone &= !isData || (subscript.asValue() && isKey(subscript.asValue()) && extent &&
+                               *extent >= groups);
       }
       if (isAlone)
         proved.insert(read);
@@ -168,7 +175,8 @@ private:
     for (int64_t extent : extents)
       dims.push_back(IndexExprAttr::get(context, extent));
     OpBuilder front(launchOf(statement));
-    return TempOp::create(front, loc, TglTensorType::get(context, dims, front.getI32Type()), name).getTensor();
+    return TempOp::create(front, loc, TglTensorType::get(context, dims, front.getI32Type()), name)
+        .getTensor();
   }
 
   void makeTemps() {
@@ -184,7 +192,9 @@ private:
 
   //===--- Pieces of statements ---===//
 
-  static AxisSpec axis(StringRef name, const ValueExpr &high) { return {name.str(), ValueExpr(int64_t(0)), high}; }
+  static AxisSpec axis(StringRef name, const ValueExpr &high) {
+    return {name.str(), ValueExpr(int64_t(0)), high};
+  }
 
   static Value constant(OpBuilder &b, Location loc, int64_t value) {
     return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
@@ -217,9 +227,11 @@ private:
     eraseUnusedOps(*b.getInsertionBlock());
   }
 
-  Value sum(OpBuilder &b, const AxisSpec &range, llvm::function_ref<Value(OpBuilder &, Value)> term) {
+  Value sum(OpBuilder &b, const AxisSpec &range,
+            llvm::function_ref<Value(OpBuilder &, Value)> term) {
     auto reduce = ReduceOp::create(b, loc, b.getI32Type(), ReduceKind::Sum, {range});
-    endWith(reduce.getBody().front(), [&](OpBuilder &inside) { return term(inside, reduce.getAxes()[0]); });
+    endWith(reduce.getBody().front(),
+            [&](OpBuilder &inside) { return term(inside, reduce.getAxes()[0]); });
     return reduce.getResult();
   }
   void endWith(Block &block, llvm::function_ref<Value(OpBuilder &)> value) {
@@ -271,7 +283,8 @@ private:
     Value word = arith::IndexCastOp::create(b, loc, b.getI32Type(), key);
     if (!hasStray)
       return word;
-    Value zero = materialize(b, loc, ValueExpr(int64_t(0))), end = materialize(b, loc, ValueExpr(groups));
+    Value zero = materialize(b, loc, ValueExpr(int64_t(0))),
+          end = materialize(b, loc, ValueExpr(groups));
     Value inside = arith::AndIOp::create(b, loc, compare(b, arith::CmpIPredicate::sge, key, zero),
                                          compare(b, arith::CmpIPredicate::slt, key, end));
     return select(b, inside, word, constant(b, loc, groups));
@@ -292,7 +305,8 @@ private:
       high = ValueExpr::min(high, ValueExpr(numRows));
     Value own = arith::IndexCastOp::create(b, loc, b.getI32Type(), at[1]);
     Value its = sum(b, {"n", low, high}, [&](OpBuilder &inside, Value number) {
-      return oneIf(inside, compare(inside, arith::CmpIPredicate::eq, groupOf(inside, ValueExpr(number)), own));
+      return oneIf(inside, compare(inside, arith::CmpIPredicate::eq,
+                                   groupOf(inside, ValueExpr(number)), own));
     });
     WriteOp::create(b, loc, its, count, {ValueExpr(at[0]), ValueExpr(at[1])});
     close(b);
@@ -302,8 +316,8 @@ private:
   void addCounts() {
     SmallVector<Value> at;
     OpBuilder b = open({axis("g", groups + hasStray)}, at);
-    auto scan = ForOp::create(b, loc, ArrayRef<StringRef>{"chunk"}, ValueExpr(int64_t(0)), ValueExpr(chunks),
-                              ValueRange(constant(b, loc, 0)));
+    auto scan = ForOp::create(b, loc, ArrayRef<StringRef>{"chunk"}, ValueExpr(int64_t(0)),
+                              ValueExpr(chunks), ValueRange(constant(b, loc, 0)));
     endWith(scan.getBody().front(), [&](OpBuilder &step) -> Value {
       SmallVector<ValueExpr> place{ValueExpr(scan.getLoopVar()), ValueExpr(at[0])};
       Value its = readWord(step, count, place);
@@ -318,34 +332,40 @@ private:
   void placeGroups() {
     SmallVector<Value> at;
     OpBuilder b = open({axis("g", groups + hasStray)}, at);
-    Value tiles = sum(b, axis("other", ValueExpr(at[0])), [&](OpBuilder &inside, Value other) -> Value {
-      Value its = readIndex(inside, order.total, {ValueExpr(other)});
-      return arith::IndexCastOp::create(inside, loc, inside.getI32Type(),
-                                        materialize(inside, loc, tilesOf(ValueExpr(its))));
-    });
+    Value tiles =
+        sum(b, axis("other", ValueExpr(at[0])), [&](OpBuilder &inside, Value other) -> Value {
+          Value its = readIndex(inside, order.total, {ValueExpr(other)});
+          return arith::IndexCastOp::create(inside, loc, inside.getI32Type(),
+                                            materialize(inside, loc, tilesOf(ValueExpr(its))));
+        });
     WriteOp::create(b, loc, tiles, order.first, {ValueExpr(at[0])});
     close(b);
   }
 
-  /// group[t]: the group that tile t is of; used[t]: how many rows of it there are; row[t, :]: any row that exists
+  /// group[t]: the group that tile t is of; used[t]: how many rows of it there are; row[t, :]: any
+  /// row that exists
   void makeTiles() {
     SmallVector<Value> at;
     OpBuilder b = open({axis("tile", numTiles)}, at);
     Value ended = sum(b, axis("g", ValueExpr(groups)), [&](OpBuilder &inside, Value its) {
-      Value begin = readIndex(inside, order.first, {ValueExpr(its)}), size = readIndex(inside, order.total, {ValueExpr(its)});
+      Value begin = readIndex(inside, order.first, {ValueExpr(its)}),
+            size = readIndex(inside, order.total, {ValueExpr(its)});
       Value end = materialize(inside, loc, ValueExpr(begin) + tilesOf(ValueExpr(size)));
       return oneIf(inside, compare(inside, arith::CmpIPredicate::sle, end, at[0]));
     });
     // Tiles after the last group's have none of its rows left.
-    ValueExpr own = ValueExpr::min(ValueExpr(arith::IndexCastOp::create(b, loc, b.getIndexType(), ended)),
-                                   ValueExpr(groups - 1));
+    ValueExpr own =
+        ValueExpr::min(ValueExpr(arith::IndexCastOp::create(b, loc, b.getIndexType(), ended)),
+                       ValueExpr(groups - 1));
     Value kept = materialize(b, loc, own);
-    Value begin = readIndex(b, order.first, {ValueExpr(kept)}), size = readIndex(b, order.total, {ValueExpr(kept)});
+    Value begin = readIndex(b, order.first, {ValueExpr(kept)}),
+          size = readIndex(b, order.total, {ValueExpr(kept)});
     ValueExpr left = ValueExpr(size) - (ValueExpr(at[0]) - ValueExpr(begin)) * ValueExpr(tileRows);
     writeIndex(b, ValueExpr(kept), order.group, {ValueExpr(at[0])});
-    writeIndex(b, ValueExpr::max(ValueExpr::min(left, ValueExpr(tileRows)), ValueExpr(int64_t(0))), order.used,
-               {ValueExpr(at[0])});
-    auto places = ParallelOp::create(b, loc, ArrayRef<AxisSpec>{axis("place", ValueExpr(tileRows))});
+    writeIndex(b, ValueExpr::max(ValueExpr::min(left, ValueExpr(tileRows)), ValueExpr(int64_t(0))),
+               order.used, {ValueExpr(at[0])});
+    auto places =
+        ParallelOp::create(b, loc, ArrayRef<AxisSpec>{axis("place", ValueExpr(tileRows))});
     OpBuilder inside = OpBuilder::atBlockEnd(&places.getBody().front());
     WriteOp::create(inside, loc, constant(inside, loc, 0), order.row,
                     {ValueExpr(at[0]) * ValueExpr(tileRows) + ValueExpr(places.getAxes()[0])});
@@ -359,12 +379,14 @@ private:
     ValueExpr own(at[0]), chunk = ValueExpr::floorDiv(own, ValueExpr(chunkRows));
     Value its = groupOf(b, own);
     // Of known length, which tells how many threads share it; rows from this one on do not count.
-    Value rank = sum(b, axis("other", ValueExpr(chunkRows)), [&](OpBuilder &inside, Value other) -> Value {
-      ValueExpr place = ValueExpr::min(chunk * ValueExpr(chunkRows) + ValueExpr(other), own);
-      Value isBefore = compare(inside, arith::CmpIPredicate::slt, materialize(inside, loc, place), at[0]);
-      Value isAlike = compare(inside, arith::CmpIPredicate::eq, groupOf(inside, place), its);
-      return oneIf(inside, arith::AndIOp::create(inside, loc, isBefore, isAlike));
-    });
+    Value rank =
+        sum(b, axis("other", ValueExpr(chunkRows)), [&](OpBuilder &inside, Value other) -> Value {
+          ValueExpr place = ValueExpr::min(chunk * ValueExpr(chunkRows) + ValueExpr(other), own);
+          Value isBefore =
+              compare(inside, arith::CmpIPredicate::slt, materialize(inside, loc, place), at[0]);
+          Value isAlike = compare(inside, arith::CmpIPredicate::eq, groupOf(inside, place), its);
+          return oneIf(inside, arith::AndIOp::create(inside, loc, isBefore, isAlike));
+        });
     Value number = arith::IndexCastOp::create(b, loc, b.getIndexType(), its);
     Value begin = readIndex(b, order.first, {ValueExpr(number)});
     Value earlier = readIndex(b, before, {chunk, ValueExpr(number)});
@@ -378,16 +400,17 @@ private:
   void computeStrays() {
     SmallVector<Value> at;
     OpBuilder b = open({axis("point", strayPoints)}, at);
-    Value begin = readIndex(b, order.first, {ValueExpr(groups)}), size = readIndex(b, order.total, {ValueExpr(groups)});
-    ValueExpr own = ValueExpr::floorDiv(ValueExpr(size) - ValueExpr(at[0]) + ValueExpr(strayPoints - 1),
-                                        ValueExpr(strayPoints));
+    Value begin = readIndex(b, order.first, {ValueExpr(groups)}),
+          size = readIndex(b, order.total, {ValueExpr(groups)});
+    ValueExpr own = ValueExpr::floorDiv(
+        ValueExpr(size) - ValueExpr(at[0]) + ValueExpr(strayPoints - 1), ValueExpr(strayPoints));
     SmallVector<AxisSpec> specs{axis("stray", own)};
     SmallVector<Value> columns = addColumns(specs);
     auto points = ParallelOp::create(b, loc, specs);
     OpBuilder inside = OpBuilder::atBlockEnd(&points.getBody().front());
     IRMapping map;
-    ValueExpr place = ValueExpr(begin) * ValueExpr(tileRows) + ValueExpr(points.getAxes()[0]) * ValueExpr(strayPoints) +
-                      ValueExpr(at[0]);
+    ValueExpr place = ValueExpr(begin) * ValueExpr(tileRows) +
+                      ValueExpr(points.getAxes()[0]) * ValueExpr(strayPoints) + ValueExpr(at[0]);
     setRow(inside, map, ValueExpr(readIndex(inside, order.row, {place})));
     for (auto [column, point] : llvm::zip_equal(columns, points.getAxes().drop_front()))
       map.map(column, point);
@@ -430,7 +453,8 @@ private:
     result.walk([&](WriteOp write) {
       OpBuilder before(write);
       Value guard = write.getGuard();
-      write.getGuardMutable().assign(guard ? arith::AndIOp::create(before, loc, guard, exists).getResult() : exists);
+      write.getGuardMutable().assign(
+          guard ? arith::AndIOp::create(before, loc, guard, exists).getResult() : exists);
     });
     for (Operation &op : result.getBody().front())
       for (Region &region : op.getRegions())
@@ -468,7 +492,8 @@ struct GroupProductsPass : Counted<tegula::impl::GroupProductsPassBase<GroupProd
       Grouping grouping(statement, *product);
       if (!grouping.canComputeKeys())
         continue;
-      auto earlier = llvm::find_if(done, [&](const Grouping &one) { return one.servesAlso(grouping); });
+      auto earlier =
+          llvm::find_if(done, [&](const Grouping &one) { return one.servesAlso(grouping); });
       if (grouping.run(earlier == done.end() ? nullptr : &*earlier))
         done.push_back(std::move(grouping));
     }
@@ -477,7 +502,8 @@ struct GroupProductsPass : Counted<tegula::impl::GroupProductsPassBase<GroupProd
     count("products grouped", done.size());
   }
 
-  /// Nothing where the statement's products are not all of the same groups, or more stands in the way.
+  /// Nothing where the statement's products are not all of the same groups, or more stands in the
+  /// way.
   static std::optional<GroupedProduct> match(ParallelOp statement) {
     auto axes = cast<AxesOp>(statement.getOperation());
     for (const AxisRange &range : getAxisRanges(axes))
@@ -486,12 +512,15 @@ struct GroupProductsPass : Counted<tegula::impl::GroupProductsPassBase<GroupProd
     std::optional<GroupedProduct> found;
     for (auto reduce : statement.getBody().getOps<ReduceOp>()) {
       std::optional<GroupedProduct> product = matchGroupedProduct(reduce);
-      if (product && found && (!computedAlike(product->key, found->key) || product->groups != found->groups))
+      if (product && found &&
+          (!computedAlike(product->key, found->key) || product->groups != found->groups))
         return std::nullopt;
       if (product)
         found = product;
     }
-    if (!found || llvm::any_of(found->rows, [&](BlockArgument row) { return row.getOwner() != axes.getAxesBlock(); }))
+    if (!found || llvm::any_of(found->rows, [&](BlockArgument row) {
+          return row.getOwner() != axes.getAxesBlock();
+        }))
       return std::nullopt;
     return found;
   }

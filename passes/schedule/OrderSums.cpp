@@ -5,10 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Nest.h"
 #include "passes/schedule/OrderSums.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -31,7 +31,8 @@ static SmallVector<WriteOp> sumsIn(ParallelOp parallel) {
 
 /// Whether points that differ in the axis write different elements.
 static bool tellsElementsApart(Value axis, WriteOp write) {
-  return llvm::any_of(write.getSubscriptExprs(), [&](const ValueExpr &subscript) { return subscript == ValueExpr(axis); });
+  return llvm::any_of(write.getSubscriptExprs(),
+                      [&](const ValueExpr &subscript) { return subscript == ValueExpr(axis); });
 }
 
 ParallelOp tegula::orderSums(ParallelOp parallel) {
@@ -42,9 +43,11 @@ ParallelOp tegula::orderSums(ParallelOp parallel) {
   for (unsigned axis = 0; axis < parallel.getAxes().size(); ++axis) {
     Value own = parallel.getAxes()[axis];
     AxisRange range = getAxisRange(nest, axis);
-    bool isApart = llvm::all_of(sums, [&](WriteOp write) { return tellsElementsApart(own, write); });
+    bool isApart =
+        llvm::all_of(sums, [&](WriteOp write) { return tellsElementsApart(own, write); });
     for (unsigned before : inOrder) // bounds that its loop gives
-      isApart &= !range.lo.uses(parallel.getAxes()[before]) && !range.hi.uses(parallel.getAxes()[before]);
+      isApart &=
+          !range.lo.uses(parallel.getAxes()[before]) && !range.hi.uses(parallel.getAxes()[before]);
     if (isApart)
       apart.push_back(own);
     else
@@ -56,11 +59,14 @@ ParallelOp tegula::orderSums(ParallelOp parallel) {
   IRMapping map;
   ParallelOp outer = copyAxes(builder, parallel.getLoc(), apart, map);
   builder.setInsertionPointToEnd(&outer.getBody().front());
-  auto inMap = [&](Value value) -> std::optional<ValueExpr> { return ValueExpr(map.lookupOrDefault(value)); };
+  auto inMap = [&](Value value) -> std::optional<ValueExpr> {
+    return ValueExpr(map.lookupOrDefault(value));
+  };
   for (unsigned axis : inOrder) {
     AxisRange range = getAxisRange(nest, axis);
-    auto loop = ForOp::create(builder, parallel.getLoc(), ArrayRef<StringRef>{getAxisName(nest, axis)},
-                              range.lo.substitute(inMap), range.hi.substitute(inMap));
+    auto loop =
+        ForOp::create(builder, parallel.getLoc(), ArrayRef<StringRef>{getAxisName(nest, axis)},
+                      range.lo.substitute(inMap), range.hi.substitute(inMap));
     map.map(parallel.getAxes()[axis], loop.getLoopVar());
     builder.setInsertionPointToEnd(&loop.getBody().front());
     builder.setInsertionPoint(YieldOp::create(builder, parallel.getLoc(), ValueRange()));

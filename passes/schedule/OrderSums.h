@@ -12,7 +12,8 @@
 
 namespace tegula {
 
-/// Axes along which points may meet at an element that they add to become loops inside. The statement in its place.
+/// Axes along which points may meet at an element that they add to become loops inside. The
+/// statement in its place.
 tgl::ParallelOp orderSums(tgl::ParallelOp parallel);
 
 } // namespace tegula

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "strategies/ScheduleBlock.h"
 #include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
@@ -26,8 +26,9 @@ static constexpr int64_t shortestRun = 4, longestRun = 64;
 /// Products and points for each packed element below which another launch is not worth it.
 static constexpr int64_t minWork = int64_t(1) << 25, minUses = 512;
 static constexpr int64_t maxPackedElements = int64_t(1) << 26;
-/// Elements that a tile's own launch, where it has one, reads out of order in the time that another launch takes: convolutions
-/// of up to 37,000 weights took 1.17 to 1.24 times as long with both (H200, `tegula tune dsl/kernels/conv/*.tgl`).
+/// Elements that a tile's own launch, where it has one, reads out of order in the time that another
+/// launch takes: convolutions of up to 37,000 weights took 1.17 to 1.24 times as long with both
+/// (H200, `tegula tune dsl/kernels/conv/*.tgl`).
 static constexpr int64_t minPackedElements = int64_t(1) << 18;
 
 static AxesOp asAxes(Operation *op) { return cast<AxesOp>(op); }
@@ -52,7 +53,8 @@ static bool isPlain(const ContractionSide &side, Value axis, Prover &prover) {
     if (!read.getFill())
       return true;
     AxisScope scope(prover, read);
-    for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims()))
+    for (auto [subscript, dim] :
+         llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims()))
       if (subscript.uses(axis) && !scope.provesInBounds(subscript, dim.getExpr()))
         return false;
     return true;
@@ -103,7 +105,8 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
     TileMachine machine{sharedBytes, warpgroups};
     unsigned number = 0; // among those that have tiles
     for (ParallelOp statement : outermostStatements(getOperation())) {
-      std::optional<TensorTile> tile = chooseTile(statement, settings, machine, wantedTile(tensorTile, number));
+      std::optional<TensorTile> tile =
+          chooseTile(statement, settings, machine, wantedTile(tensorTile, number));
       if (!tile)
         continue;
       ++number;
@@ -132,7 +135,8 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
       return std::nullopt;
     // Of two irregular sides the one of fewer points can be packed.
     AxesOp axes = asAxes(statement);
-    std::optional<int64_t> rows = knownPoints(axes, plan->rows), columns = knownPoints(axes, plan->columns);
+    std::optional<int64_t> rows = knownPoints(axes, plan->rows),
+                           columns = knownPoints(axes, plan->columns);
     if (!rows || !columns || *rows == *columns)
       return std::nullopt;
     Windows windows{std::move(*plan), *rows < *columns, 0, 1};
@@ -170,7 +174,8 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
   /// `isOrdered`: a launch of the tile's own brings both factors into the order of its stages.
   static bool isWorthIt(const Windows &windows, bool isOrdered) {
     AxesOp axes = asAxes(ParallelOp(windows.plan.op));
-    std::optional<int64_t> terms = knownPoints(asAxes(windows.reduce())), points = knownPoints(axes);
+    std::optional<int64_t> terms = knownPoints(asAxes(windows.reduce())),
+                           points = knownPoints(axes);
     if (!terms || !points || *terms == 0)
       return false;
     int64_t packed = *terms;
@@ -178,7 +183,8 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
       packed *= *knownPoints(axes, {cast<BlockArgument>(axis).getArgNumber()});
     if (isOrdered && packed <= minPackedElements)
       return false;
-    return *points >= minWork / *terms && packed <= maxPackedElements && *points / minUses >= packed / *terms;
+    return *points >= minWork / *terms && packed <= maxPackedElements &&
+           *points / minUses >= packed / *terms;
   }
 
   static bool canPack(const Windows &windows) {
@@ -188,7 +194,8 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
     llvm::SetVector<Value> written = accessesOf(windows.plan.op).writes;
     return llvm::all_of(side.slice, [&](Operation *op) {
       auto read = dyn_cast<ReadOp>(op);
-      return !isa<TempOp>(op) && (!read || (!read.getChecked() && !written.contains(read.getTensor())));
+      return !isa<TempOp>(op) &&
+             (!read || (!read.getChecked() && !written.contains(read.getTensor())));
     });
   }
 
@@ -202,9 +209,10 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
         insertAxis(op, op.getAxes().size(), {name, ValueExpr(int64_t(0)), ValueExpr(windows.run)});
     ValueExpr value(inner);
     if (outer > 1)
-      value = ValueExpr(insertAxis(op, 0, {name + "_outer", ValueExpr(int64_t(0)), ValueExpr(outer)})) *
-                  ValueExpr(windows.run) +
-              value;
+      value =
+          ValueExpr(insertAxis(op, 0, {name + "_outer", ValueExpr(int64_t(0)), ValueExpr(outer)})) *
+              ValueExpr(windows.run) +
+          value;
     OpBuilder builder(op);
     replaceAllUsesWithExpr(builder, channel, value);
     eraseAxis(op, cast<BlockArgument>(channel).getArgNumber());

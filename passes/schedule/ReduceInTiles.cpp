@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "strategies/ScheduleBlock.h"
 #include "strategies/contraction/plan/TileReductions.h"
 
@@ -41,9 +41,10 @@ namespace {
 /// A reduction of what a product writes.
 struct Reduction {
   ReduceOp reduce;
-  ReadOp read;                          ///< of the product's results
-  SmallVector<Value> axisOfDim;         ///< of the results: an axis of the reduction or of its statement; null: 0
-  llvm::SetVector<Operation *> before;  ///< what the reduction uses of its statement
+  ReadOp read; ///< of the product's results
+  SmallVector<Value>
+      axisOfDim; ///< of the results: an axis of the reduction or of its statement; null: 0
+  llvm::SetVector<Operation *> before; ///< what the reduction uses of its statement
   TileReductions parts;
 
   ParallelOp statement() { return cast<ParallelOp>(reduce->getParentOp()); }
@@ -57,7 +58,8 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
     TileMachine machine{sharedBytes, warpgroups};
     unsigned number = 0; // among those that have tiles
     for (ParallelOp statement : outermostStatements(getOperation())) {
-      std::optional<TensorTile> tile = chooseTile(statement, settings, machine, wantedTile(tensorTile, number));
+      std::optional<TensorTile> tile =
+          chooseTile(statement, settings, machine, wantedTile(tensorTile, number));
       if (!tile)
         continue;
       ++number;
@@ -79,7 +81,8 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
         return false;
     }
     return knownPoints(asAxes(write->getParentOp())) == elements &&
-           llvm::all_of(write.getTensor().getUsers(), [&](Operation *user) { return user == write || isa<ReadOp>(user); });
+           llvm::all_of(write.getTensor().getUsers(),
+                        [&](Operation *user) { return user == write || isa<ReadOp>(user); });
   }
 
   void fuseReductions(ParallelOp statement, WriteOp write, const TensorTile &tile) {
@@ -98,7 +101,8 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
       if (!reduction)
         return; // the results are needed in memory all the same
       std::optional<llvm::BitVector> reduced = reducedAxes(write, *reduction);
-      std::optional<TileReductions> parts = reduced ? planTileReductions(*plan, tile, *reduced, counted) : std::nullopt;
+      std::optional<TileReductions> parts =
+          reduced ? planTileReductions(*plan, tile, *reduced, counted) : std::nullopt;
       if (!parts)
         return;
       reduction->parts = *parts;
@@ -119,21 +123,25 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
     Reduction result;
     result.read = read;
     result.reduce = dyn_cast<ReduceOp>(read->getParentOp());
-    auto statement = result.reduce ? dyn_cast<ParallelOp>(result.reduce->getParentOp()) : ParallelOp();
-    if (!statement || !isa<LaunchOp>(statement->getParentOp()) || read.getFill() || read.getGuard() ||
-        read.getChecked() || !read.getExactExprs().empty() || result.reduce.getFilter() ||
-        !startOf(result.reduce.getKind()) || !result.reduce.getType().isF32())
+    auto statement =
+        result.reduce ? dyn_cast<ParallelOp>(result.reduce->getParentOp()) : ParallelOp();
+    if (!statement || !isa<LaunchOp>(statement->getParentOp()) || read.getFill() ||
+        read.getGuard() || read.getChecked() || !read.getExactExprs().empty() ||
+        result.reduce.getFilter() || !startOf(result.reduce.getKind()) ||
+        !result.reduce.getType().isF32())
       return std::nullopt;
     // Each of their axes is a dim of the results.
     llvm::SetVector<Value> axes;
-    for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+    for (auto [subscript, dim] :
+         llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
       Value axis = subscript.asValue();
       result.axisOfDim.push_back(axis);
       if (!axis && subscript.asConstant() == 0 && dim.getExpr().asConstant() == 1)
         continue;
       AxesOp owner = axis ? axesOpOf(axis) : AxesOp();
-      if (!owner || (owner != asAxes(result.reduce) && owner != asAxes(statement)) || !axes.insert(axis) ||
-          lowOf(axis).asConstant() != 0 || highOf(axis).asConstant() != dim.getExpr().asConstant())
+      if (!owner || (owner != asAxes(result.reduce) && owner != asAxes(statement)) ||
+          !axes.insert(axis) || lowOf(axis).asConstant() != 0 ||
+          highOf(axis).asConstant() != dim.getExpr().asConstant())
         return std::nullopt;
     }
     if (axes.size() != result.reduce.getAxes().size() + statement.getAxes().size())
@@ -150,7 +158,8 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
         return std::nullopt;
       for (Value operand : op->getOperands())
         if (Operation *definition = operand.getDefiningOp();
-            definition && definition->getBlock() == &statement.getBody().front() && result.before.insert(definition))
+            definition && definition->getBlock() == &statement.getBody().front() &&
+            result.before.insert(definition))
           work.push_back(definition);
     }
     return result;
@@ -195,7 +204,8 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
     for (auto [subscript, axis] : llvm::zip_equal(write.getSubscriptExprs(), reduction.axisOfDim))
       if (axis)
         exprOfAxis[axis] = subscript;
-    // Parts of a result side by side where a result has many of them; else results, as they are in memory.
+    // Parts of a result side by side where a result has many of them; else results, as they are in
+    // memory.
     bool partsLast = reduction.parts.columns.isReduced();
     SmallVector<ValueExpr> place;
     SmallVector<IndexExprAttr> dims;
@@ -225,7 +235,8 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
     OpBuilder beforeProduct(product);
     auto start = ParallelOp::create(beforeProduct, loc, overAll);
     OpBuilder inStart = OpBuilder::atBlockEnd(&start.getBody().front());
-    Value neutral = arith::ConstantOp::create(inStart, loc, inStart.getF32FloatAttr(*startOf(reduce.getKind())));
+    Value neutral = arith::ConstantOp::create(inStart, loc,
+                                              inStart.getF32FloatAttr(*startOf(reduce.getKind())));
     SmallVector<ValueExpr> all;
     for (Value axis : start.getAxes())
       all.push_back(ValueExpr(axis));
@@ -248,8 +259,8 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
         map.map(reduction.read.getResult(), write.getValue());
       else
         copy(op);
-    auto part = WriteOp::create(inProduct, loc, map.lookupOrDefault(reduce.getReduced()), temp, place, /*guard=*/Value(),
-                                reduce.getKind());
+    auto part = WriteOp::create(inProduct, loc, map.lookupOrDefault(reduce.getReduced()), temp,
+                                place, /*guard=*/Value(), reduce.getKind());
     part->setAttr(partialAttrName, inProduct.getDenseI64ArrayAttr(reduction.parts.reducedAxes()));
 
     OpBuilder here(reduce);

@@ -23,7 +23,10 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile, clusterBlocks, {sharedBytes, warpgroups},
+    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU,
+                            tensorTile,
+                            clusterBlocks,
+                            {sharedBytes, warpgroups},
                             !llvm::is_contained(without, "async-stores")};
     ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {
@@ -31,7 +34,9 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
         if (!llvm::is_contained(without, strategy->name()) && strategy->applies(launch, request)) {
           strategy->schedule(launch, request, counts);
           launch.setStrategy(strategy->name());
-          remark::passed(launch.getLoc(), remark::RemarkOpts::name("strategy").category(strategy->name()).function(launch.getName()));
+          remark::passed(launch.getLoc(), remark::RemarkOpts::name("strategy")
+                                              .category(strategy->name())
+                                              .function(launch.getName()));
           break;
         }
     });

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "passes/analysis/SameValue.h"
 #include "strategies/ScheduleBlock.h"
 #include "llvm/Support/MathExtras.h"
@@ -51,8 +51,9 @@ static ReduceOp addExtreme(ReduceOp reduce) {
   auto axes = cast<AxesOp>(reduce.getOperation());
   bool isLargest = reduce.getKind() == ReduceKind::ArgMax;
   auto extreme = ReduceOp::create(builder, reduce.getLoc(), reduce.getReduced().getType(),
-                                  isLargest ? ReduceKind::Max : ReduceKind::Min, axes.getLows(), axes.getHighs(),
-                                  axes.getIndices(), axes.getNames().value_or(ArrayAttr()), /*unbiased=*/false,
+                                  isLargest ? ReduceKind::Max : ReduceKind::Min, axes.getLows(),
+                                  axes.getHighs(), axes.getIndices(),
+                                  axes.getNames().value_or(ArrayAttr()), /*unbiased=*/false,
                                   /*filtered=*/false, /*mapping=*/StringAttr());
   IRMapping map;
   reduce.getBody().cloneInto(&extreme.getBody(), map);
@@ -121,15 +122,18 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     int64_t perPoint = rows ? std::clamp<int64_t>(*terms / 16, 1, 1024) : 1;
     int64_t shortest = rows ? 16384 : 256; // terms of a part: less is not worth another launch
     int64_t busy, most = *terms / shortest;
-    // Very long rows are read twice in any case, and the last of them run while others have nothing left to do: for
-    // longer than another launch takes, as long as there are few for each place of the machine.
+    // Very long rows are read twice in any case, and the last of them run while others have nothing
+    // left to do: for longer than another launch takes, as long as there are few for each place of
+    // the machine.
     int64_t enough = rows && *terms >= veryLongRow ? 2 * waves * threads : threads;
     if (llvm::MulOverflow(*points, perPoint, busy) || busy >= enough)
       return std::nullopt;
-    // Once there is a launch more, several blocks for each place of the machine: then the last of them are few.
-    int64_t wanted = std::min<int64_t>(llvm::divideCeil(waves * std::max<int64_t>(threads, busy), busy), most);
-    // Parts that are long all the same may be more: while the last of them run the memory has less to do, and how many
-    // blocks have room together is only known once registers are.
+    // Once there is a launch more, several blocks for each place of the machine: then the last of
+    // them are few.
+    int64_t wanted =
+        std::min<int64_t>(llvm::divideCeil(waves * std::max<int64_t>(threads, busy), busy), most);
+    // Parts that are long all the same may be more: while the last of them run the memory has less
+    // to do, and how many blocks have room together is only known once registers are.
     if (rows)
       wanted = std::clamp(*terms / longPart, wanted, 8 * wanted);
     if (wanted < 2)
@@ -147,8 +151,8 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     return std::nullopt;
   }
 
-  /// What `reduce` needs of the ops before it in the statement, in order. False where it cannot be computed
-  /// before the statement.
+  /// What `reduce` needs of the ops before it in the statement, in order. False where it cannot be
+  /// computed before the statement.
   static bool collect(ParallelOp statement, ReduceOp reduce, llvm::SetVector<Operation *> &needed) {
     Block &block = statement.getBody().front();
     SmallVector<Operation *> work{reduce};
@@ -166,13 +170,14 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     }
     llvm::SetVector<Value> written = accessesOf(statement).writes;
     auto reads = [&](Operation *op) {
-      return llvm::any_of(accessesOf(op).reads, [&](Value tensor) { return written.contains(tensor); });
+      return llvm::any_of(accessesOf(op).reads,
+                          [&](Value tensor) { return written.contains(tensor); });
     };
     return !reads(reduce) && llvm::none_of(needed, reads);
   }
 
-  /// A statement over the axes of `statement` and the pieces of `extent`: where terms are neighbours pieces
-  /// vary fastest, else points do.
+  /// A statement over the axes of `statement` and the pieces of `extent`: where terms are
+  /// neighbours pieces vary fastest, else points do.
   Pieces makePieces(ParallelOp statement, Location loc, const Cut &cut, int64_t extent) {
     Pieces made;
     OpBuilder before(statement);
@@ -189,10 +194,12 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
   }
 
   /// Where the part of a point and a piece is kept. Axes may be mapped to the pieces' statement.
-  static SmallVector<ValueExpr> placeOf(AxesOp axes, Value piece, const Pieces &pieces, const IRMapping &map) {
+  static SmallVector<ValueExpr> placeOf(AxesOp axes, Value piece, const Pieces &pieces,
+                                        const IRMapping &map) {
     SmallVector<ValueExpr> place;
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-      place.push_back(ValueExpr(map.lookupOrDefault(axes.getAxes()[axis])) - getAxisRange(axes, axis).lo);
+      place.push_back(ValueExpr(map.lookupOrDefault(axes.getAxes()[axis])) -
+                      getAxisRange(axes, axis).lo);
     place.insert(pieces.rows ? place.end() : place.begin(), ValueExpr(piece));
     return place;
   }
@@ -218,9 +225,8 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
       return false;
     int64_t extent = *knownPoints(reduce, cut.axis);
     bool shares = pieces && pieces->extent == extent && pieces->length == cut.length &&
-                  pieces->rows == cut.rows && llvm::none_of(needed, [&](Operation *op) {
-                    return pieces->combines(op);
-                  });
+                  pieces->rows == cut.rows &&
+                  llvm::none_of(needed, [&](Operation *op) { return pieces->combines(op); });
     // A variance needs the sums of the pieces over the same terms.
     Parts *sums = nullptr;
     if (reduce.getKind() == ReduceKind::Var) {
@@ -237,14 +243,17 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     SmallVector<IndexExprAttr> dims;
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       dims.push_back(IndexExprAttr::get(&getContext(), *knownPoints(axes, axis)));
-    dims.insert(cut.rows ? dims.end() : dims.begin(), IndexExprAttr::get(&getContext(), pieces->count));
-    OpBuilder before(pieces->statement), inside = OpBuilder::atBlockEnd(&pieces->statement.getBody().front());
+    dims.insert(cut.rows ? dims.end() : dims.begin(),
+                IndexExprAttr::get(&getContext(), pieces->count));
+    OpBuilder before(pieces->statement),
+        inside = OpBuilder::atBlockEnd(&pieces->statement.getBody().front());
     for (Operation &op : statement.getBody().front())
       if (needed.contains(&op) && (!op.getNumResults() || !pieces->map.contains(op.getResult(0))))
         inside.clone(op, pieces->map);
     // part[p, c] = the reduction over the c-th piece
     auto keepPart = [&](ReduceOp of) {
-      auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, of.getType()), "part");
+      auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, of.getType()),
+                                 "part");
       IRMapping own(pieces->map); // `of` will be gone, and others may come to where its values were
       auto partial = cast<ReduceOp>(inside.clone(*of, own));
       AxisRange whole = getAxisRange(partial, cut.axis);
@@ -282,28 +291,32 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     Value mean;
     if (sums)
       mean = arith::DivFOp::create(here, loc, sums->whole.getResult(), number(here, double(terms)));
-    auto combined = ReduceOp::create(here, loc, reduce.getType(), kind,
-                                     {AxisSpec{"part", ValueExpr(int64_t(0)), ValueExpr(pieces->count)}});
+    auto combined =
+        ReduceOp::create(here, loc, reduce.getType(), kind,
+                         {AxisSpec{"part", ValueExpr(int64_t(0)), ValueExpr(pieces->count)}});
     Block &body = combined.getBody().front();
     OpBuilder last = OpBuilder::atBlockBegin(&body);
     Value piece = combined.getAxes()[0];
     SmallVector<ValueExpr> place = placeOf(axes, piece, *pieces, IRMapping());
     Value value = ReadOp::create(last, loc, compared.second, place);
     if (sums) {
-      // A piece's squared distances from the mean of all: those from its own mean, and its mean's for each term.
+      // A piece's squared distances from the mean of all: those from its own mean, and its mean's
+      // for each term.
       int64_t others = terms / extent;
       Value size = number(last, double(cut.length * others));
       if (extent % cut.length) {
-        ValueExpr rest = ValueExpr::min(ValueExpr(cut.length),
-                                        ValueExpr(extent) - ValueExpr(piece) * ValueExpr(cut.length));
+        ValueExpr rest = ValueExpr::min(
+            ValueExpr(cut.length), ValueExpr(extent) - ValueExpr(piece) * ValueExpr(cut.length));
         Value index = materialize(last, loc, rest * ValueExpr(others));
         index = arith::IndexCastOp::create(last, loc, last.getI64Type(), index);
         size = arith::SIToFPOp::create(last, loc, reduce.getType(), index);
       }
       Value sum = ReadOp::create(last, loc, sums->temp, place);
-      Value apart = arith::SubFOp::create(last, loc, arith::DivFOp::create(last, loc, sum, size), mean);
+      Value apart =
+          arith::SubFOp::create(last, loc, arith::DivFOp::create(last, loc, sum, size), mean);
       apart = arith::MulFOp::create(last, loc, apart, apart);
-      value = arith::MulFOp::create(last, loc, arith::AddFOp::create(last, loc, value, apart), size);
+      value =
+          arith::MulFOp::create(last, loc, arith::AddFOp::create(last, loc, value, apart), size);
     }
     if (!body.empty() && isa<YieldOp>(body.back()))
       body.back().erase();

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "strategies/scan/plan/ScanTile.h"
 
 using namespace mlir;
@@ -20,7 +20,8 @@ namespace tegula {
 } // namespace tegula
 
 namespace {
-/// What of its statement a loop needs: ops that are done again, and values that are kept in temporaries.
+/// What of its statement a loop needs: ops that are done again, and values that are kept in
+/// temporaries.
 struct Needs {
   SetVector<Operation *> again;
   SetVector<Value> kept;
@@ -58,7 +59,8 @@ struct SplitScansPass : Counted<tegula::impl::SplitScansPassBase<SplitScansPass>
       return refuse(tile.mismatch());
     std::optional<Needs> needs = needsOf(statement, loop);
     if (!needs)
-      return refuse({"the scan uses values of its statement that are not scalars of a row", "", loop});
+      return refuse(
+          {"the scan uses values of its statement that are not scalars of a row", "", loop});
     loop->setAttr(ScanTile::attributeName, tile->toAttribute(loop.getContext()));
     moveOut(statement, loop, *needs);
     return true;
@@ -70,7 +72,8 @@ struct SplitScansPass : Counted<tegula::impl::SplitScansPassBase<SplitScansPass>
     auto placeIn = [&](const IRMapping &map) {
       SmallVector<ValueExpr> place;
       for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-        place.push_back(ValueExpr(map.lookupOrDefault(axes.getAxes()[axis])) - getAxisRange(axes, axis).lo);
+        place.push_back(ValueExpr(map.lookupOrDefault(axes.getAxes()[axis])) -
+                        getAxisRange(axes, axis).lo);
       return place;
     };
     MLIRContext *context = statement.getContext();
@@ -104,7 +107,8 @@ struct SplitScansPass : Counted<tegula::impl::SplitScansPassBase<SplitScansPass>
       auto meets = [](const auto &some, const auto &others) {
         return llvm::any_of(some, [&](Value tensor) { return others.contains(tensor); });
       };
-      if (meets(its.writes, own.reads) || meets(its.writes, own.writes) || meets(its.reads, own.writes))
+      if (meets(its.writes, own.reads) || meets(its.writes, own.writes) ||
+          meets(its.reads, own.writes))
         return std::nullopt;
     }
     Needs needs;
@@ -118,7 +122,8 @@ struct SplitScansPass : Counted<tegula::impl::SplitScansPassBase<SplitScansPass>
         if (isa<TempOp>(definition))
           return std::nullopt; // a point's own
         auto read = dyn_cast<ReadOp>(definition);
-        bool isCheap = !definition->getNumRegions() && (!read || !all.writes.contains(read.getTensor()));
+        bool isCheap =
+            !definition->getNumRegions() && (!read || !all.writes.contains(read.getTensor()));
         if (!isCheap && !value.getType().isIntOrFloat())
           return std::nullopt;
         if (!isCheap)

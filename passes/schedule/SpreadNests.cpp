@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include "strategies/ScheduleBlock.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -25,7 +25,8 @@ struct SpreadNestsPass : Counted<tegula::impl::SpreadNestsPassBase<SpreadNestsPa
   using Counted::Counted;
 
   void runOnOperation() override {
-    if (settingOf(scheduleSettings(getOperation()), "cluster")) // blocks of a cluster share nests with their rows
+    if (settingOf(scheduleSettings(getOperation()),
+                  "cluster")) // blocks of a cluster share nests with their rows
       return;
     for (ParallelOp statement : outermostStatements(getOperation()))
       while (spread(statement))
@@ -49,7 +50,8 @@ struct SpreadNestsPass : Counted<tegula::impl::SpreadNestsPassBase<SpreadNestsPa
     int64_t team = std::clamp<int64_t>(*each / 16, 1, teamThreads), busy;
     // Less than that is done before another launch has started.
     constexpr int64_t longNest = 16384;
-    int64_t enough = *each >= veryLongRow ? 8 * threads : threads; // as for the reductions before it
+    int64_t enough =
+        *each >= veryLongRow ? 8 * threads : threads; // as for the reductions before it
     if (*each < longNest || llvm::MulOverflow(*points, team, busy) || busy >= enough)
       return false;
 
@@ -87,7 +89,8 @@ struct SpreadNestsPass : Counted<tegula::impl::SpreadNestsPassBase<SpreadNestsPa
         inside.clone(op, map);
     OpBuilder before(statement), store(nest);
     for (Value value : kept) {
-      auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, value.getType()), "kept");
+      auto temp = TempOp::create(before, loc,
+                                 TglTensorType::get(&getContext(), dims, value.getType()), "kept");
       WriteOp::create(store, loc, value, temp.getTensor(), placeOf(IRMapping()));
       map.map(value, ReadOp::create(inside, loc, temp.getTensor(), placeOf(map)));
     }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/Matchers.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -56,11 +56,13 @@ static ReduceOp accumulated(Value next, Value carried) {
   return combines && next.getType() == reduce.getType() ? reduce : ReduceOp();
 }
 
-/// Whether the reduction runs over the tile along one axis and nothing else in it knows about tiles.
+/// Whether the reduction runs over the tile along one axis and nothing else in it knows about
+/// tiles.
 static bool coversTile(ReduceOp reduce, TilesOp tiles) {
   bool found = false;
   for (Value axis : reduce.getAxes()) {
-    bool low = lowOf(axis).asValue() == tiles.getTileLow(), high = highOf(axis).asValue() == tiles.getTileHigh();
+    bool low = lowOf(axis).asValue() == tiles.getTileLow(),
+         high = highOf(axis).asValue() == tiles.getTileHigh();
     if (low != high || (low && found))
       return false;
     found |= low;
@@ -83,7 +85,8 @@ struct CollapseTilesPass : Counted<tegula::impl::CollapseTilesPassBase<CollapseT
 
   static bool collapse(TilesOp tiles) {
     SmallVector<ReduceOp> reductions;
-    for (auto [carried, next] : llvm::zip_equal(tiles.getIterArgs(), tiles.getYield().getValues())) {
+    for (auto [carried, next] :
+         llvm::zip_equal(tiles.getIterArgs(), tiles.getYield().getValues())) {
       ReduceOp reduce = accumulated(next, carried);
       if (!reduce || reduce->getBlock() != &tiles.getBody().front() || !carried.hasOneUse() ||
           !reduce->hasOneUse() || !coversTile(reduce, tiles))
@@ -95,25 +98,28 @@ struct CollapseTilesPass : Counted<tegula::impl::CollapseTilesPassBase<CollapseT
       for (Operation *user : bound.getUsers())
         if (!llvm::is_contained(reductions, user))
           return false;
-    if (reductions.empty() || tiles.walk([](WriteOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    if (reductions.empty() ||
+        tiles.walk([](WriteOp) { return WalkResult::interrupt(); }).wasInterrupted())
       return false;
 
     OpBuilder builder(tiles);
     for (Operation &op : llvm::make_early_inc_range(tiles.getBody().front().without_terminator()))
       op.moveBefore(tiles);
-    for (auto [result, carried, next, reduce] :
-         llvm::zip_equal(tiles.getResults(), tiles.getIterArgs(), tiles.getYield().getValues(), reductions)) {
+    for (auto [result, carried, next, reduce] : llvm::zip_equal(
+             tiles.getResults(), tiles.getIterArgs(), tiles.getYield().getValues(), reductions)) {
       auto axes = cast<AxesOp>(reduce.getOperation());
       for (unsigned number = 0; number < reduce.getAxes().size(); ++number) {
         AxisRange range = getAxisRange(axes, number);
         if (range.lo.asValue() == tiles.getTileLow())
           setAxisRange(axes, number, tiles.getLowExpr(), tiles.getHighExpr());
       }
-      // What was combined with the carried value is combined with its first one, if that says anything.
+      // What was combined with the carried value is combined with its first one, if that says
+      // anything.
       Value init = tiles.getInits()[carried.getArgNumber() - 2];
       carried.replaceAllUsesWith(init);
       bool isZero = matchPattern(init, m_AnyZeroFloat()) || matchPattern(init, m_Zero());
-      result.replaceAllUsesWith(reduce.getKind() == ReduceKind::Sum && isZero ? reduce.getResult() : next);
+      result.replaceAllUsesWith(reduce.getKind() == ReduceKind::Sum && isZero ? reduce.getResult()
+                                                                              : next);
     }
     tiles.erase();
     return true;

@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/Outline.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Outline.h"
 #include "passes/analysis/SameValue.h"
 #include <map>
 
@@ -32,11 +32,13 @@ struct Definition {
 struct Reduction {
   ReduceOp op;
   Operation *statement;
-  llvm::hash_code hash; // of its structure and of the tensors that it reads from outside the statement
+  llvm::hash_code
+      hash; // of its structure and of the tensors that it reads from outside the statement
 };
 } // namespace
 
-/// Of an op of a statement (or of itself): its structure, and the tensors that it reads from outside the statement.
+/// Of an op of a statement (or of itself): its structure, and the tensors that it reads from
+/// outside the statement.
 static llvm::hash_code hashOf(Operation *op, Operation *statement) {
   llvm::hash_code hash = hashOfStructure(op);
   for (Value tensor : accessesOf(op).reads)
@@ -128,7 +130,8 @@ struct EliminateCommonEquationsPass
   /// Hashes of reductions in the statements of a block, while they stand as they are.
   DenseMap<Operation *, llvm::hash_code> hashes;
 
-  /// Finds two equal reductions in different places of the block's statements and computes them once.
+  /// Finds two equal reductions in different places of the block's statements and computes them
+  /// once.
   bool shareOneReduction(Block &block, Prover &prover) {
     SmallVector<Reduction> reductions;
     for (Operation &op : block)
@@ -194,8 +197,8 @@ struct EliminateCommonEquationsPass
     return true;
   }
 
-  /// The temporary that holds a reduction, over the axes of its statement: the one that the statement
-  /// defines by it (where `mayRead`: the statement has ended), or a new one.
+  /// The temporary that holds a reduction, over the axes of its statement: the one that the
+  /// statement defines by it (where `mayRead`: the statement has ended), or a new one.
   std::optional<AxesTemp> storedIn(const Reduction &reduction, bool mayRead, Prover &prover) {
     ReduceOp op = reduction.op;
     std::optional<Definition> definition = asDefinition(reduction.statement);

@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 #include <map>
 
 using namespace mlir;
@@ -38,7 +38,8 @@ static bool isRead(TempOp temp, DenseSet<Operation *> &seen) {
   return false;
 }
 
-/// The tensor all of whose accesses in the statement are its writes, and which alone it writes; or null.
+/// The tensor all of whose accesses in the statement are its writes, and which alone it writes; or
+/// null.
 static Value onlyWritten(ParallelOp statement) {
   Accesses accesses = accessesOf(statement);
   Value tensor = accesses.writes.size() == 1 ? accesses.writes.front() : Value();
@@ -55,7 +56,8 @@ static bool writesAll(ParallelOp statement, Value tensor, Prover &prover) {
     auto axes = cast<AxesOp>(statement.getOperation());
     auto known = [&](Value value) -> std::optional<ValueExpr> {
       auto axis = dyn_cast<BlockArgument>(value);
-      if (!axis || axis.getOwner() != axes.getAxesBlock() || knownPoints(axes, {axis.getArgNumber()}) != 1)
+      if (!axis || axis.getOwner() != axes.getAxesBlock() ||
+          knownPoints(axes, {axis.getArgNumber()}) != 1)
         return std::nullopt;
       return getAxisRange(axes, axis.getArgNumber()).lo;
     };
@@ -73,7 +75,8 @@ static bool writesAll(ParallelOp statement, Value tensor, Prover &prover) {
 }
 
 namespace {
-/// Which statements are overwritten: what is asked of a statement is asked once, however many come before it.
+/// Which statements are overwritten: what is asked of a statement is asked once, however many come
+/// before it.
 class Overwritten {
 public:
   explicit Overwritten(Prover &prover) : prover(prover) {}

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
-#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Nest.h"
 
 using namespace mlir;
 using namespace tegula;

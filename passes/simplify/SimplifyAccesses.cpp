@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/Matchers.h"
-#include "passes/analysis/Conditions.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Conditions.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -63,13 +63,15 @@ static std::optional<bool> decide(const Comparison &comparison, AxisScope &scope
 }
 
 namespace {
-struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<SimplifyAccessesPass>> {
+struct SimplifyAccessesPass
+    : Counted<tegula::impl::SimplifyAccessesPassBase<SimplifyAccessesPass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
     if (onlyFold) {
       getOperation().walk<WalkOrder::PreOrder>([&](IndexedOp op) {
-        if (llvm::any_of(op.getIndices(), [](Value index) { return index.getDefiningOp<IndexOp>(); }))
+        if (llvm::any_of(op.getIndices(),
+                         [](Value index) { return index.getDefiningOp<IndexOp>(); }))
           count("indices folded", foldIndices(op));
       });
       return;
@@ -149,15 +151,16 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     }
     if (!read.getFill() || !numerators.empty())
       return;
-    for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims()))
+    for (auto [subscript, dim] :
+         llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims()))
       if (!scope.provesInBounds(subscript, dim.getExpr()))
         return;
     read.getFillMutable().clear();
     count("fills dropped");
   }
 
-  /// Drops a guard that always holds, where the access stays inside the axes from which that follows: where
-  /// they have no points, it says nothing about the access outside of them.
+  /// Drops a guard that always holds, where the access stays inside the axes from which that
+  /// follows: where they have no points, it says nothing about the access outside of them.
   void simplifyGuard(MutableOperandRange guard, Operation *access, Prover &prover) {
     if (guard.empty())
       return;

@@ -62,7 +62,8 @@ struct SpecializeSizesPass : Counted<tegula::impl::SpecializeSizesPassBase<Speci
       argument.setType(replacer.replace(argument.getType()));
     kernel.setFunctionType(cast<FunctionType>(replacer.replace(Type(kernel.getFunctionType()))));
     kernel.getBody().walk([&](Operation *op) {
-      replacer.replaceElementsIn(op, /*replaceAttrs=*/true, /*replaceLocs=*/false, /*replaceTypes=*/true);
+      replacer.replaceElementsIn(op, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                 /*replaceTypes=*/true);
       if (auto indexed = dyn_cast<IndexedOp>(op)) // operands that no expression uses any more
         rewriteExprs(indexed, [](const ValueExpr &expr) { return expr; });
     });

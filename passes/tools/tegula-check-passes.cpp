@@ -6,18 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tegula-check-passes FILE... [--runs=N] [--seed=S] [-d M=4,N=7] [--rank=R] [--gpu]: for each kernel of
-// each file (.tgl or .mlir) runs the whole pipeline on N choices of sizes and inputs, and says which pass
-// first changed what it computes. Exit code 0: none did; 4: some did.
+// tegula-check-passes FILE... [--runs=N] [--seed=S] [-d M=4,N=7] [--rank=R] [--gpu]: for each
+// kernel of each file (.tgl or .mlir) runs the whole pipeline on N choices of sizes and inputs, and
+// says which pass first changed what it computes. Exit code 0: none did; 4: some did.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Check.h"
-#include "frontend/lower/EmitIR.h"
 #include "frontend/OpenModule.h"
-#include "mlir/Parser/Parser.h"
+#include "frontend/lower/EmitIR.h"
 #include "mlir/IR/Verifier.h"
-#include "passes/analysis/Equivalence.h"
+#include "mlir/Parser/Parser.h"
 #include "passes/Pipeline.h"
+#include "passes/analysis/Equivalence.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -28,12 +28,14 @@ using mlir::ModuleOp;
 using tegula::tgl::KernelOp;
 
 static cl::list<std::string> files(cl::Positional, cl::OneOrMore, cl::desc("FILE..."));
-static cl::opt<unsigned> runs("runs", cl::init(3), cl::desc("choices of sizes and inputs for each kernel"));
+static cl::opt<unsigned> runs("runs", cl::init(3),
+                              cl::desc("choices of sizes and inputs for each kernel"));
 static cl::opt<unsigned> firstSeed("seed", cl::init(1), cl::desc("of the first choice"));
 static cl::list<std::string> sizeTexts("d", cl::CommaSeparated, cl::desc("sizes to fix: M=4,N=7"));
 static cl::opt<unsigned> ellipsisRank("rank", cl::desc("of `...`"));
 static cl::opt<bool> gpu("gpu", cl::desc("schedule for a GPU"));
-static cl::list<std::string> disabled("disable-pass", cl::CommaSeparated, cl::desc("passes to leave out"));
+static cl::list<std::string> disabled("disable-pass", cl::CommaSeparated,
+                                      cl::desc("passes to leave out"));
 static cl::opt<bool> quiet("quiet", cl::desc("print failures only"));
 
 namespace {
@@ -41,8 +43,8 @@ namespace {
 enum class Fate { Same, Changed, NotRun };
 } // namespace
 
-/// Calls `visit` with the module of every kernel in a file, and the kernel's name; with null where one
-/// cannot be compiled.
+/// Calls `visit` with the module of every kernel in a file, and the kernel's name; with null where
+/// one cannot be compiled.
 static void forEachKernel(StringRef path, mlir::MLIRContext &context,
                           function_ref<void(ModuleOp, StringRef)> visit) {
   if (path.ends_with(".mlir")) {

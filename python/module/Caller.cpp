@@ -37,8 +37,8 @@ Caller::Caller(const Program &program, size_t kernel, nb::callable specialise)
     }
     std::string type = info.type;
     bool isPacked = type == "i4" || type == "u4";
-    parameters.push_back({nb::steal<nb::str>(PyUnicode_InternFromString(info.name)), info.name, info.role,
-                          isPacked, !info.default_value, type});
+    parameters.push_back({nb::steal<nb::str>(PyUnicode_InternFromString(info.name)), info.name,
+                          info.role, isPacked, !info.default_value, type});
     hasParameterOut |= parameters.back().name == "out";
   }
 }
@@ -75,7 +75,8 @@ void Caller::bind(const nb::args &args, const nb::kwargs &kwargs, Call &call) co
     size_t index = 0;
     while (index < parameters.size() && parameters[index].text.ptr() != key)
       ++index;
-    if (index == parameters.size()) // names are nearly always interned; compare the texts of the others
+    if (index ==
+        parameters.size()) // names are nearly always interned; compare the texts of the others
       for (index = 0; index < parameters.size(); ++index)
         if (PyUnicode_Compare(parameters[index].text.ptr(), key) == 0)
           break;
@@ -103,7 +104,8 @@ void Caller::bind(const nb::args &args, const nb::kwargs &kwargs, Call &call) co
 /// A 4-bit tensor is passed as bytes; its last dim counts the integers in them.
 static void unpack(const std::string &name, const char *type, Tensor &tensor) {
   if (tensor.dtype != TEGULA_U8 && tensor.dtype != TEGULA_I8)
-    raiseWrongCall(quoted(name) + " is " + type + ": pass its bytes, two integers in each, as uint8");
+    raiseWrongCall(quoted(name) + " is " + type +
+                   ": pass its bytes, two integers in each, as uint8");
   tensor.dtype = std::strcmp(type, "i4") == 0 ? TEGULA_I4 : TEGULA_U4;
   if (!tensor.shape.empty())
     tensor.shape.back() *= 2;
@@ -117,7 +119,8 @@ void Caller::readTensors(Call &call) const {
   call.tensors.resize(parameters.size());
   for (size_t index = 0; index < parameters.size(); ++index) {
     const Parameter &parameter = parameters[index];
-    if (!call.slots[index].is_valid() || (parameter.role != TEGULA_IN && parameter.role != TEGULA_INOUT))
+    if (!call.slots[index].is_valid() ||
+        (parameter.role != TEGULA_IN && parameter.role != TEGULA_INOUT))
       continue;
     Tensor &tensor = call.tensors[index];
     readTensor(call.slots[index], parameter.role == TEGULA_INOUT, parameter.name.c_str(), tensor);
@@ -204,8 +207,8 @@ const Caller::Specialised &Caller::find(const Call &call) {
   return *known.try_emplace(call.key, std::move(made)).first->second;
 }
 
-static void setScalar(nb::handle value, tegula_dtype dtype, const std::string &type, const std::string &name,
-                      tegula_value &result) {
+static void setScalar(nb::handle value, tegula_dtype dtype, const std::string &type,
+                      const std::string &name, tegula_value &result) {
   bool isFloat = dtype <= TEGULA_F8E5M2;
   if (isFloat) {
     result.number = PyFloat_AsDouble(value.ptr());
@@ -224,8 +227,9 @@ static void setScalar(nb::handle value, tegula_dtype dtype, const std::string &t
   }
   if (PyErr_Occurred()) {
     PyErr_Clear();
-    raiseWrongCall(quoted(name) + " is a scalar: expected " + (isFloat ? "a number" : "an integer") +
-                   ", got a " + textOf(value.type().attr("__name__")));
+    raiseWrongCall(quoted(name) + " is a scalar: expected " +
+                   (isFloat ? "a number" : "an integer") + ", got a " +
+                   textOf(value.type().attr("__name__")));
   }
 }
 
@@ -250,11 +254,13 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
   Message message;
   std::vector<int64_t> shapes(kernel.outputRanks);
   size_t workspaceBytes = 0;
-  must(tegula_infer(kernel.kernel, values.data(), values.size(), shapes.data(), &workspaceBytes, message),
+  must(tegula_infer(kernel.kernel, values.data(), values.size(), shapes.data(), &workspaceBytes,
+                    message),
        message);
 
   nb::object result = nb::none();
-  nb::object made = outputs.size() > 1 ? nb::steal(PyTuple_New(Py_ssize_t(outputs.size()))) : nb::object();
+  nb::object made =
+      outputs.size() > 1 ? nb::steal(PyTuple_New(Py_ssize_t(outputs.size()))) : nb::object();
   bool areGiven = call.given.is_valid();
   if (!areGiven)
     call.outputs.resize(outputs.size());

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call puts arguments into the slots of parameters, reads the tensors, finds the kernel that was compiled
-// for their dtypes, ranks and device and for the constants (or has it compiled, by a function in Python),
-// makes the outputs and launches.
+// A call puts arguments into the slots of parameters, reads the tensors, finds the kernel that was
+// compiled for their dtypes, ranks and device and for the constants (or has it compiled, by a
+// function in Python), makes the outputs and launches.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PYTHON_CALLER_H
@@ -22,8 +22,9 @@ namespace tegula::python {
 
 class Caller {
 public:
-  /// `specialise(device, given, constants)` gives the Compiled for a device number (-1: CPU), a tuple of
-  /// (name, dtype, rank) for the tensors and scalars given and a dict of the constants given, as text.
+  /// `specialise(device, given, constants)` gives the Compiled for a device number (-1: CPU), a
+  /// tuple of (name, dtype, rank) for the tensors and scalars given and a dict of the constants
+  /// given, as text.
   Caller(const Program &program, size_t kernel, nb::callable specialise);
 
   nb::object call(const nb::args &args, const nb::kwargs &kwargs);

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// DLPack 1.2 defines a table of C functions that a library's tensor type holds, `__dlpack_c_exchange_api__`; torch
-// has it since 2.10. Reading a tensor through it takes 20 ns, where its attributes take half a microsecond.
+// DLPack 1.2 defines a table of C functions that a library's tensor type holds,
+// `__dlpack_c_exchange_api__`; torch has it since 2.10. Reading a tensor through it takes 20 ns,
+// where its attributes take half a microsecond.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PYTHON_DLPACKEXCHANGE_H
@@ -23,7 +24,8 @@ struct DlpackExchange {
   uint32_t major, minor;
   const DlpackExchange *previous; // of an older major version
   void *allocate, *exportTensor, *importTensor;
-  /// Fills in what lies in the object and lives as long as it does. Not 0: failed, an exception is set.
+  /// Fills in what lies in the object and lives as long as it does. Not 0: failed, an exception is
+  /// set.
   int (*readTensor)(PyObject *object, nb::dlpack::dltensor *tensor);
   int (*currentStream)(int32_t deviceType, int32_t device, void **stream);
 };

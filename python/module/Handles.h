@@ -16,8 +16,8 @@
 #include "tegula/tegula.h"
 #include <memory>
 #include <nanobind/nanobind.h>
-// In every file of the module: where one casts a std::string without it, the linker may keep a cast that
-// knows no strings for all of them.
+// In every file of the module: where one casts a std::string without it, the linker may keep a cast
+// that knows no strings for all of them.
 #include <nanobind/stl/string.h>
 #include <string>
 
@@ -53,7 +53,8 @@ private:
   tegula_message *message = nullptr;
 };
 
-/// `str(object)`, also of a result that was looked up just now, which `nb::str` would take for a str.
+/// `str(object)`, also of a result that was looked up just now, which `nb::str` would take for a
+/// str.
 inline std::string textOf(nb::handle object) {
   nb::str text(object);
   if (const char *bytes = text.c_str())

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Python's handler notes a signal and returns; the interpreter looks at the note once a call of C has returned. So a
-// handler of our own is put around Python's when a call begins. It lets Python note the signal, and asks the call to stop.
-// A thread that sleeps on a semaphore until then ends the process where the call does not.
+// Python's handler notes a signal and returns; the interpreter looks at the note once a call of C
+// has returned. So a handler of our own is put around Python's when a call begins. It lets Python
+// note the signal, and asks the call to stop. A thread that sleeps on a semaphore until then ends
+// the process where the call does not.
 //
 //===----------------------------------------------------------------------===//
 #include "python/module/Interrupt.h"
@@ -103,7 +104,8 @@ Interruptible::Interruptible() {
   if (!isMainThread())
     return;
   struct sigaction now;
-  if (sigaction(SIGINT, nullptr, &now) != 0 || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
+  if (sigaction(SIGINT, nullptr, &now) != 0 || now.sa_handler == SIG_DFL ||
+      now.sa_handler == SIG_IGN)
     return;
   if (now.sa_sigaction != handle) {
     if (!isPythonsDefault() || !startWatcher())

@@ -12,9 +12,10 @@
 
 namespace tegula::python {
 
-/// While one is there, on the main thread, Ctrl-C ends the call that it stands around, as far as Python's own handler is
-/// set: `stop` becomes other than 0, and where the call goes on all the same for three seconds the process ends by SIGINT.
-/// Elsewhere, and with a handler of the program's own, it does nothing. Made and destroyed with the GIL.
+/// While one is there, on the main thread, Ctrl-C ends the call that it stands around, as far as
+/// Python's own handler is set: `stop` becomes other than 0, and where the call goes on all the
+/// same for three seconds the process ends by SIGINT. Elsewhere, and with a handler of the
+/// program's own, it does nothing. Made and destroyed with the GIL.
 class Interruptible {
 public:
   Interruptible();

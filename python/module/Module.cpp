@@ -14,8 +14,8 @@
 using namespace tegula::python;
 
 void tegula::python::raise(tegula_status status, const Message &message) {
-  nb::object error =
-      nb::module_::import_("tegula._errors").attr("error_of")(int(status), message.json(), message.text());
+  nb::object error = nb::module_::import_("tegula._errors")
+                         .attr("error_of")(int(status), message.json(), message.text());
   PyErr_SetObject(error.type().ptr(), error.ptr());
   throw nb::python_error();
 }
@@ -48,7 +48,8 @@ static Program parse(const std::string &text, const std::string &fileName) {
 }
 
 /// The warnings of a check as (json, text); errors are raised.
-static std::pair<std::string, std::string> check(const Program &program, const std::string &kernel) {
+static std::pair<std::string, std::string> check(const Program &program,
+                                                 const std::string &kernel) {
   Message message;
   tegula_status status;
   {
@@ -77,8 +78,10 @@ static nb::list parametersOf(const Program &program, size_t kernel) {
     nb::list dims;
     for (size_t dim = 0; dim < info.rank; ++dim)
       dims.append(tegula_parameter_dim(handle, kernel, index, dim));
-    nb::object byDefault = info.default_value ? nb::object(nb::str(info.default_value)) : nb::none();
-    result.append(nb::make_tuple(info.name, roles[info.role], info.type, nb::tuple(dims), byDefault));
+    nb::object byDefault =
+        info.default_value ? nb::object(nb::str(info.default_value)) : nb::none();
+    result.append(
+        nb::make_tuple(info.name, roles[info.role], info.type, nb::tuple(dims), byDefault));
   }
   return result;
 }
@@ -87,8 +90,8 @@ static nb::list parametersOf(const Program &program, size_t kernel) {
 static nb::tuple compile(const Context &context, const Program &program, const std::string &kernel,
                          const std::string &target,
                          const std::vector<std::pair<std::string, std::string>> &settings,
-                         unsigned ellipsisRank, const std::vector<std::string> &optionals, bool checked,
-                         const std::vector<std::string> &stages, bool tuned,
+                         unsigned ellipsisRank, const std::vector<std::string> &optionals,
+                         bool checked, const std::vector<std::string> &stages, bool tuned,
                          const std::optional<std::string> &precision) {
   std::vector<tegula_setting> settingTexts;
   for (const auto &[name, value] : settings)
@@ -161,7 +164,8 @@ NB_MODULE(_tegula, module) {
   nb::class_<Context>(module, "Context");
   nb::class_<Program>(module, "Program");
   nb::class_<Compiled>(module, "Compiled")
-      .def("describe", [](const Compiled &compiled) { return tegula_describe(compiled.handle.get()); })
+      .def("describe",
+           [](const Compiled &compiled) { return tegula_describe(compiled.handle.get()); })
       .def("stage", stageOf)
       .def("synchronize", synchronize);
   nb::class_<Caller>(module, "Caller", nb::type_slots(callerSlots))
@@ -173,7 +177,7 @@ NB_MODULE(_tegula, module) {
   module.def("check", check);
   module.def("kernels_of", kernelsOf);
   module.def("parameters_of", parametersOf);
-  module.def("compile", compile, nb::arg("context"), nb::arg("program"), nb::arg("kernel"), nb::arg("target"),
-             nb::arg("settings"), nb::arg("ellipsis_rank"), nb::arg("optionals"), nb::arg("checked"),
-             nb::arg("stages"), nb::arg("tuned"), nb::arg("precision").none());
+  module.def("compile", compile, nb::arg("context"), nb::arg("program"), nb::arg("kernel"),
+             nb::arg("target"), nb::arg("settings"), nb::arg("ellipsis_rank"), nb::arg("optionals"),
+             nb::arg("checked"), nb::arg("stages"), nb::arg("tuned"), nb::arg("precision").none());
 }

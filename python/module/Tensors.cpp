@@ -19,8 +19,9 @@ struct Names {
   PyObject *shape = make("shape"), *dtype = make("dtype"), *isCpu = make("is_cpu"),
            *isCuda = make("is_cuda"), *getDevice = make("get_device"), *dataPtr = make("data_ptr"),
            *isContiguous = make("is_contiguous"), *contiguous = make("contiguous"),
-           *isNeg = make("is_neg"), *resolveNeg = make("resolve_neg"), *isInference = make("is_inference"),
-           *isNested = make("is_nested"), *layout = make("layout");
+           *isNeg = make("is_neg"), *resolveNeg = make("resolve_neg"),
+           *isInference = make("is_inference"), *isNested = make("is_nested"),
+           *layout = make("layout");
   static PyObject *make(const char *text) { return PyUnicode_InternFromString(text); }
   static const Names &get() {
     static const Names *names = new Names();
@@ -46,8 +47,10 @@ nb::object method(nb::handle object, PyObject *name) {
 /// What is needed of torch, found when the first tensor of it arrives and kept.
 class Torch {
 public:
-  nb::object tensorType, parameterType, empty, incrementVersion, rawStream, countModes, withoutModes;
-  /// `empty_strided` without the dispatcher, a tenth of what `empty` takes; on CUDA on the device that is current.
+  nb::object tensorType, parameterType, empty, incrementVersion, rawStream, countModes,
+      withoutModes;
+  /// `empty_strided` without the dispatcher, a tenth of what `empty` takes; on CUDA on the device
+  /// that is current.
   nb::object emptyOnCpu, emptyOnCuda;
   nb::object strided;   // the layout of dense tensors
   nb::object isWrapped; // of tensors that transforms of torch.func made; None in a torch without it
@@ -90,9 +93,10 @@ public:
 
 private:
   explicit Torch(const nb::object &module) {
-    static const char *names[numDTypes] = {"float64", "float32", "float16", "bfloat16", "float8_e4m3fn",
-                                           "float8_e5m2", "int64", "int32", "int16", "int8", "uint8",
-                                           nullptr, nullptr, "bool", "uint16", "uint32", "uint64"};
+    static const char *names[numDTypes] = {
+        "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+        "int64",   "int32",   "int16",   "int8",     "uint8",         nullptr,
+        nullptr,   "bool",    "uint16",  "uint32",   "uint64"};
     for (size_t dtype = 0; dtype < numDTypes; ++dtype)
       if (names[dtype] && nb::hasattr(module, names[dtype]))
         dtypes[dtype] = module.attr(names[dtype]);
@@ -100,8 +104,8 @@ private:
     parameterType = module.attr("nn").attr("Parameter");
     empty = module.attr("empty");
     strided = module.attr("strided");
-    isWrapped = nb::getattr(nb::getattr(module.attr("_C"), "_functorch", nb::none()), "is_functorch_wrapped_tensor",
-                            nb::none());
+    isWrapped = nb::getattr(nb::getattr(module.attr("_C"), "_functorch", nb::none()),
+                            "is_functorch_wrapped_tensor", nb::none());
     deviceType = module.attr("device");
     exchange = exchangeOf(tensorType);
     incrementVersion = module.attr("autograd").attr("graph").attr("increment_version");
@@ -114,7 +118,8 @@ private:
     if (nb::hasattr(internals, "_cuda_getCurrentRawStream"))
       rawStream = internals.attr("_cuda_getCurrentRawStream");
     // What code that torch.compile writes calls.
-    nb::object inductor = nb::getattr(nb::getattr(internals, "_dynamo", nb::none()), "guards", nb::none());
+    nb::object inductor =
+        nb::getattr(nb::getattr(internals, "_dynamo", nb::none()), "guards", nb::none());
     emptyOnCpu = nb::getattr(inductor, "_empty_strided_cpu", nb::none());
     emptyOnCuda = nb::getattr(inductor, "_empty_strided_cuda", nb::none());
   }
@@ -128,11 +133,11 @@ bool readDType(nb::dlpack::dtype dtype, tegula_dtype &result) {
     uint8_t code, bits;
     tegula_dtype dtype;
   };
-  static const Row rows[] = {{2, 64, TEGULA_F64},  {2, 32, TEGULA_F32}, {2, 16, TEGULA_F16},
+  static const Row rows[] = {{2, 64, TEGULA_F64},  {2, 32, TEGULA_F32},    {2, 16, TEGULA_F16},
                              {4, 16, TEGULA_BF16}, {10, 8, TEGULA_F8E4M3}, {12, 8, TEGULA_F8E5M2},
-                             {0, 64, TEGULA_I64},  {0, 32, TEGULA_I32}, {0, 16, TEGULA_I16},
-                             {0, 8, TEGULA_I8},    {1, 8, TEGULA_U8},   {1, 16, TEGULA_U16},
-                             {1, 32, TEGULA_U32},  {1, 64, TEGULA_U64},   {6, 8, TEGULA_BOOL}};
+                             {0, 64, TEGULA_I64},  {0, 32, TEGULA_I32},    {0, 16, TEGULA_I16},
+                             {0, 8, TEGULA_I8},    {1, 8, TEGULA_U8},      {1, 16, TEGULA_U16},
+                             {1, 32, TEGULA_U32},  {1, 64, TEGULA_U64},    {6, 8, TEGULA_BOOL}};
   for (const Row &row : rows)
     if (dtype.lanes == 1 && dtype.code == row.code && dtype.bits == row.bits) {
       result = row.dtype;
@@ -152,7 +157,8 @@ bool isContiguous(const nb::dlpack::dltensor &tensor) {
   return true;
 }
 
-/// Reads a tensor of torch as it lies there. False: it must be asked, and what stands in `tensor` does not count.
+/// Reads a tensor of torch as it lies there. False: it must be asked, and what stands in `tensor`
+/// does not count.
 bool readExchanged(const Torch &torch, nb::handle argument, Tensor &tensor) {
   nb::dlpack::dltensor view;
   if (!torch.exchange || !torch.isPlain(argument))
@@ -162,8 +168,9 @@ bool readExchanged(const Torch &torch, nb::handle argument, Tensor &tensor) {
     return false;
   }
   bool isCuda = view.device.device_type == nb::device::cuda::value;
-  if ((!isCuda && view.device.device_type != nb::device::cpu::value) || !readDType(view.dtype, tensor.dtype) ||
-      !isContiguous(view) || method(argument, Names::get().isNeg).ptr() == Py_True)
+  if ((!isCuda && view.device.device_type != nb::device::cpu::value) ||
+      !readDType(view.dtype, tensor.dtype) || !isContiguous(view) ||
+      method(argument, Names::get().isNeg).ptr() == Py_True)
     return false;
   tensor.isTorch = true;
   tensor.object = nb::borrow(argument);
@@ -176,18 +183,24 @@ bool readExchanged(const Torch &torch, nb::handle argument, Tensor &tensor) {
 /// Refuses tensors whose elements do not lie side by side in memory of their own.
 void requireDense(const Torch &torch, nb::handle argument, const std::string &name) {
   if (attribute(argument, Names::get().isNested).ptr() == Py_True)
-    raiseWrongCall("'" + name + "' is a nested tensor: pass " + name + ".to_padded_tensor(0.0) and the lengths");
+    raiseWrongCall("'" + name + "' is a nested tensor: pass " + name +
+                   ".to_padded_tensor(0.0) and the lengths");
   nb::object layout = attribute(argument, Names::get().layout);
   if (layout.ptr() != torch.strided.ptr())
-    raiseWrongCall("'" + name + "' has the layout " + textOf(layout) + ", expected a dense tensor: pass " + name +
+    raiseWrongCall("'" + name + "' has the layout " + textOf(layout) +
+                   ", expected a dense tensor: pass " + name +
                    ".to_dense(), or its indices and values as tensors of their own");
   if (!torch.isWrapped.is_none() && torch.isWrapped(argument).ptr() == Py_True)
-    raiseWrongCall("'" + name + "' is a tensor inside of torch.vmap, torch.func.grad or the like, which cannot look "
-                   "into a kernel: write the batch dim in the program, as x: f32[..., N], or make the kernel an "
-                   "operator with a gradient (tegula.library)");
+    raiseWrongCall(
+        "'" + name +
+        "' is a tensor inside of torch.vmap, torch.func.grad or the like, which cannot look "
+        "into a kernel: write the batch dim in the program, as x: f32[..., N], or make the kernel "
+        "an "
+        "operator with a gradient (tegula.library)");
 }
 
-void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *name, Tensor &tensor) {
+void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *name,
+               Tensor &tensor) {
   if (readExchanged(torch, argument, tensor))
     return;
   requireDense(torch, argument, name);
@@ -197,8 +210,7 @@ void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *na
   if (attribute(argument, names.isCpu).ptr() != Py_True) {
     if (attribute(argument, names.isCuda).ptr() != Py_True)
       raiseWrongCall("'" + std::string(name) + "' is on the device '" +
-                     textOf(argument.attr("device")) +
-                     "', expected cpu or cuda");
+                     textOf(argument.attr("device")) + "', expected cpu or cuda");
     tensor.device = nb::cast<int>(method(argument, names.getDevice));
   }
   nb::object dtype = attribute(argument, names.dtype);
@@ -245,9 +257,10 @@ void readOther(nb::handle argument, bool isWritten, const char *name, Tensor &te
   std::string quoted = "'" + std::string(name) + "' ";
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(argument, array))
-    raiseWrongCall(quoted + "is a " + textOf(argument.type().attr("__name__")) +
-                   ", expected a torch tensor, a numpy array or another object with __dlpack__ whose dtype "
-                   "Tegula knows");
+    raiseWrongCall(
+        quoted + "is a " + textOf(argument.type().attr("__name__")) +
+        ", expected a torch tensor, a numpy array or another object with __dlpack__ whose dtype "
+        "Tegula knows");
   if (isWritten) {
     nb::ndarray<> writable;
     if (!nb::try_cast(argument, writable))
@@ -256,8 +269,9 @@ void readOther(nb::handle argument, bool isWritten, const char *name, Tensor &te
   tensor.object = nb::borrow(argument);
   if (!isContiguous(array)) {
     if (isWritten)
-      raiseWrongCall(quoted + "is written and not contiguous: pass a contiguous array and copy the result "
-                              "back");
+      raiseWrongCall(quoted +
+                     "is written and not contiguous: pass a contiguous array and copy the result "
+                     "back");
     if (array.device_type() != nb::device::cpu::value)
       raiseWrongCall(quoted + "is not contiguous");
     nb::object numpy = nb::module_::import_("numpy");
@@ -305,7 +319,8 @@ nb::object shapeOf(const int64_t *shape, size_t rank) {
   return tuple;
 }
 
-nb::object makeTorch(Torch &torch, const int64_t *shape, size_t rank, tegula_dtype dtype, int device) {
+nb::object makeTorch(Torch &torch, const int64_t *shape, size_t rank, tegula_dtype dtype,
+                     int device) {
   nb::object sizes = shapeOf(shape, rank);
   const nb::object &quick = device == cpuDevice ? torch.emptyOnCpu : torch.emptyOnCuda;
   if (!quick.is_none()) {
@@ -358,8 +373,8 @@ void readMade(nb::handle made, const char *name, Tensor &tensor) {
   tensor.data = addressOf(*torch, made);
 }
 
-nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dtype dtype, int device,
-                      const char *name) {
+nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dtype dtype,
+                      int device, const char *name) {
   std::vector<int64_t> bytes(shape, shape + rank);
   if (dtype == TEGULA_I4 || dtype == TEGULA_U4) { // two to a byte
     if (rank)
@@ -373,8 +388,9 @@ nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dt
                      "' cannot be made: without torch, give outputs on a CUDA device by out=");
     return makeTorch(*torch, bytes.data(), rank, dtype, device);
   }
-  static const char *names[numDTypes] = {"float64", "float32", "float16", nullptr, nullptr, nullptr, "int64",
-                                         "int32",   "int16",   "int8",    "uint8", nullptr, nullptr, "bool", "uint16", "uint32", "uint64"};
+  static const char *names[numDTypes] = {
+      "float64", "float32", "float16", nullptr, nullptr, nullptr,  "int64",  "int32", "int16",
+      "int8",    "uint8",   nullptr,   nullptr, "bool",  "uint16", "uint32", "uint64"};
   if (!names[dtype])
     raiseWrongCall("'" + std::string(name) + "' is " + tegula_dtype_name(dtype) +
                    ", which numpy has not: give a torch tensor by out=");
@@ -391,7 +407,8 @@ void noteWritten(nb::handle tensor) {
 void *currentStream(int device) {
   Torch *torch = Torch::get();
   void *stream = nullptr;
-  if (torch && torch->exchange && torch->exchange->currentStream(nb::device::cuda::value, device, &stream) == 0)
+  if (torch && torch->exchange &&
+      torch->exchange->currentStream(nb::device::cuda::value, device, &stream) == 0)
     return stream;
   PyErr_Clear();
   if (!torch || !torch->rawStream.is_valid())

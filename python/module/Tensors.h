@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// torch tensors are read through DLPack's table of C functions (DlpackExchange.h), or where a torch or a subclass has
-// none through their attributes, which costs a quarter of what an export by DLPack does. Neither needs a header of
-// libtorch, so that one module serves every version. All others are read through DLPack or the buffer protocol. torch
-// is never imported here: a tensor of it exists only where it has been.
+// torch tensors are read through DLPack's table of C functions (DlpackExchange.h), or where a torch
+// or a subclass has none through their attributes, which costs a quarter of what an export by
+// DLPack does. Neither needs a header of libtorch, so that one module serves every version. All
+// others are read through DLPack or the buffer protocol. torch is never imported here: a tensor of
+// it exists only where it has been.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PYTHON_TENSORS_H
@@ -25,7 +26,7 @@ constexpr int cpuDevice = -1;
 
 /// A tensor argument of a call.
 struct Tensor {
-  nb::object object; // the argument, or a contiguous copy of it
+  nb::object object;            // the argument, or a contiguous copy of it
   nb::ndarray<nb::ro> exported; // what DLPack gave, which may be memory that only lives as long
   void *data = nullptr;
   std::vector<int64_t> shape;
@@ -34,8 +35,9 @@ struct Tensor {
   bool isTorch = false;
 };
 
-/// While one lives, functions that torch's modes put around every use of a tensor are left out. That of
-/// torch.set_default_device, whose device is never ours to take, would cost ten times the call.
+/// While one lives, functions that torch's modes put around every use of a tensor are left out.
+/// That of torch.set_default_device, whose device is never ours to take, would cost ten times the
+/// call.
 class WithoutTorchModes {
 public:
   WithoutTorchModes();
@@ -46,13 +48,13 @@ private:
   nb::object guard; // null: there were none
 };
 
-/// Reads an argument. What is only read may lie anyhow: it is copied where it is not contiguous. What is
-/// written must be contiguous. `name` is for messages.
+/// Reads an argument. What is only read may lie anyhow: it is copied where it is not contiguous.
+/// What is written must be contiguous. `name` is for messages.
 void readTensor(nb::handle argument, bool isWritten, const char *name, Tensor &tensor);
 
 /// A new tensor of torch, or an array of numpy.
-nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dtype dtype, int device,
-                      const char *name);
+nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dtype dtype,
+                      int device, const char *name);
 
 /// As readTensor, for what makeTensor made: of torch's tensors only the address is read.
 void readMade(nb::handle made, const char *name, Tensor &tensor);

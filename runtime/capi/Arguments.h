@@ -12,8 +12,9 @@
 
 namespace tegula::capi {
 
-/// The caller's arguments as the runtime's. For sizes that were used before nothing here allocates: arguments are
-/// views on the stack, and what follows from the sizes is found in the kernel's cache.
+/// The caller's arguments as the runtime's. For sizes that were used before nothing here allocates:
+/// arguments are views on the stack, and what follows from the sizes is found in the kernel's
+/// cache.
 class Arguments {
 public:
   explicit Arguments(const tegula_kernel &kernel) : kernel(kernel), compiled(*kernel.compiled) {}

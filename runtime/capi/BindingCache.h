@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A launch with shapes that were seen before needs no arithmetic on sizes, decides no guard and allocates
-// nothing. Finding a binding costs a lock and some comparisons.
+// A launch with shapes that were seen before needs no arithmetic on sizes, decides no guard and
+// allocates nothing. Finding a binding costs a lock and some comparisons.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_CAPI_BINDINGCACHE_H
@@ -47,8 +47,8 @@ public:
   }
 
 private:
-  /// Without the lock where it cannot be had soon: in a process that was forked while another thread held it there is
-  /// nobody to release it. Who has none computes the binding anew.
+  /// Without the lock where it cannot be had soon: in a process that was forked while another
+  /// thread held it there is nobody to release it. Who has none computes the binding anew.
   std::unique_lock<std::mutex> acquire() {
     std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
     for (int round = 0; !lock && round < 64; ++round) {

@@ -53,7 +53,8 @@ static json::Array sizesOf(const CompiledKernel &kernel) {
   for (const SizeSpec &size : kernel.checks->sizes()) {
     json::Object one{{"name", size.name}};
     if (size.boundBy)
-      one["bound_by"] = json::Object{{"argument", size.boundBy->first}, {"dim", size.boundBy->second}};
+      one["bound_by"] =
+          json::Object{{"argument", size.boundBy->first}, {"dim", size.boundBy->second}};
     else
       one["definition"] = size.definition.str();
     result.push_back(std::move(one));
@@ -66,7 +67,8 @@ std::string describe(const CompiledKernel &kernel) {
   for (const checked::Constant &constant : kernel.constants)
     constants.push_back(json::Object{{"name", constant.name}, {"value", valueOf(constant)}});
   for (const GuardSpec &guard : kernel.checks->guards())
-    guards.push_back(json::Object{{"condition", guard.str()}, {"message", json::fixUTF8(guard.message)}});
+    guards.push_back(
+        json::Object{{"condition", guard.str()}, {"message", json::fixUTF8(guard.message)}});
   for (const KernelTemporary &temporary : kernel.temporaries)
     temporaries.push_back(json::Object{{"name", temporary.name},
                                        {"dtype", toString(temporary.dtype)},

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A handle's contents are constant once it is made. What several handles share is reference-counted,
-// so that they may be freed in any order. The few things that do change (a device opened late, sizes
-// remembered) have locks of their own.
+// A handle's contents are constant once it is made. What several handles share is
+// reference-counted, so that they may be freed in any order. The few things that do change (a
+// device opened late, sizes remembered) have locks of their own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_CAPI_HANDLES_H
@@ -39,7 +39,8 @@ private:
   mutable std::shared_ptr<CudaDevice> opened;
 };
 
-/// A program is kept as text: looking up library names changes a Module, so every use parses its own.
+/// A program is kept as text: looking up library names changes a Module, so every use parses its
+/// own.
 struct Parsed {
   SourceManager sources;
   Diagnostics diagnostics{sources};
@@ -78,7 +79,8 @@ struct tegula_program {
 
 struct tegula_kernel {
   std::shared_ptr<const tegula::capi::ContextState> context;
-  std::unique_ptr<tegula::capi::Parsed> parsed; // target "cuda": the program, compiled again for sizes
+  std::unique_ptr<tegula::capi::Parsed>
+      parsed; // target "cuda": the program, compiled again for sizes
   std::unique_ptr<tegula::CompiledKernel> compiled;
   std::unique_ptr<tegula::DeviceKernel> device; // target "cuda" alone
   std::vector<std::vector<std::string>> dims;   // by argument

@@ -60,21 +60,22 @@ private:
     if (!signature.sort(settings, instance, error))
       return false;
     if (const Signature::Parameter *missing = signature.missing(instance.options))
-      return fail("kernel '" + kernel.name.name + "' needs '" + missing->name + "', a constant without a default");
+      return fail("kernel '" + kernel.name.name + "' needs '" + missing->name +
+                  "', a constant without a default");
     if (!instance.scalars.empty())
       return fail("'" + instance.scalars.begin()->first + "' is a scalar: give it at each launch");
     for (const auto &[name, value] : instance.sizes)
       if (!isSize(name))
-        return fail("kernel '" + kernel.name.name + "' has no constant, generic type or size '" + name +
-                    "'");
+        return fail("kernel '" + kernel.name.name + "' has no constant, generic type or size '" +
+                    name + "'");
     options.instance.types = std::move(instance.options.types);
     options.instance.constants = std::move(instance.options.constants);
     options.instance.sizes = std::move(instance.sizes);
     if (signature.hasEllipsis)
       options.instance.ellipsisRank = given.ellipsis_rank;
     else if (given.ellipsis_rank)
-      return fail("ellipsis_rank is " + Twine(given.ellipsis_rank) + ", kernel '" + kernel.name.name +
-                  "' has no '...'");
+      return fail("ellipsis_rank is " + Twine(given.ellipsis_rank) + ", kernel '" +
+                  kernel.name.name + "' has no '...'");
     return true;
   }
 
@@ -167,16 +168,18 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
     options.device = device->info().name;
     options.target = deviceTarget(device->info().major, device->info().minor);
     if (!isDeviceTarget(options.target))
-      return report.fail(TEGULA_MISSING, "the device " + device->info().name + " is a " + options.target +
-                                             ", older than sm_80");
+      return report.fail(TEGULA_MISSING, "the device " + device->info().name + " is a " +
+                                             options.target + ", older than sm_80");
   } else if (target == "cpu" || isDeviceTarget(target)) {
     options.target = target.str();
     if (target != "cpu")
       options.stopAfter = Phase::EmitPtx; // needs no assembler
   } else {
-    return report.fail(TEGULA_WRONG_CALL,
-                       "expected the target cpu, cuda, or a device of capability 8.0 or newer such as "
-                       "sm_90a, got '" + target + "'");
+    return report.fail(
+        TEGULA_WRONG_CALL,
+        "expected the target cpu, cuda, or a device of capability 8.0 or newer such as "
+        "sm_90a, got '" +
+            target + "'");
   }
 
   Expected<std::unique_ptr<CompiledKernel>> compiled =
@@ -247,7 +250,8 @@ tegula_argument_info tegula_argument(const tegula_kernel *kernel, size_t argumen
   if (argument >= tegula_num_arguments(kernel))
     return {};
   const KernelArgument &one = kernel->compiled->arguments[argument];
-  return {one.name.c_str(), roleOf(one.role), static_cast<tegula_dtype>(one.dtype), one.dims.size()};
+  return {one.name.c_str(), roleOf(one.role), static_cast<tegula_dtype>(one.dtype),
+          one.dims.size()};
 }
 
 const char *tegula_argument_dim(const tegula_kernel *kernel, size_t argument, size_t dim) {

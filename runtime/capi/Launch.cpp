@@ -30,7 +30,8 @@ static Error begin(const tegula_kernel *kernel, const tegula_value *given, size_
 }
 
 tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_value *given, size_t count,
-                           int64_t *outputShapes, size_t *workspaceBytes, tegula_message **message) {
+                           int64_t *outputShapes, size_t *workspaceBytes,
+                           tegula_message **message) {
   Report report(message);
   std::optional<Arguments> arguments;
   if (Error error = begin(kernel, given, count, arguments))
@@ -47,8 +48,8 @@ tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_value *give
   return TEGULA_OK;
 }
 
-/// Runs or queues a call whose arguments have been checked. `arguments`: LaunchData, with a StreamMemory or
-/// null, or LaunchArguments.
+/// Runs or queues a call whose arguments have been checked. `arguments`: LaunchData, with a
+/// StreamMemory or null, or LaunchArguments.
 template <typename List, typename... Memory>
 static tegula_status start(const tegula_kernel &kernel, List arguments, const Binding &binding,
                            const tegula_launch_options &options, Report &report, Memory *...kept) {
@@ -60,8 +61,8 @@ static tegula_status start(const tegula_kernel &kernel, List arguments, const Bi
   Error error = kernel.device
                     ? kernel.device->run(arguments, binding, options.stream,
                                          reinterpret_cast<DeviceAddress>(workspace), kept...)
-                    : runOnHost(*kernel.compiled, arguments, binding, kernel.context->pool, workspace,
-                                options.stop);
+                    : runOnHost(*kernel.compiled, arguments, binding, kernel.context->pool,
+                                workspace, options.stop);
   return error ? report.fail(std::move(error)) : TEGULA_OK;
 }
 
@@ -133,8 +134,8 @@ size_t tegula_prepared_workspace_bytes(const tegula_prepared *prepared) {
   return prepared ? prepared->binding->workspaceBytes : 0;
 }
 
-tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *const *data, size_t count,
-                                     const tegula_launch_options *givenOptions,
+tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *const *data,
+                                     size_t count, const tegula_launch_options *givenOptions,
                                      tegula_message **message) {
   Report report(message);
   tegula_launch_options options;

@@ -62,13 +62,13 @@ tegula_status tegula_context_create(const tegula_context_options *given, tegula_
   if (!readOptions(given, options))
     return report.fail(TEGULA_WRONG_CALL, "struct_bytes of the context's options is not set");
   if (options.num_threads > 1024)
-    return report.fail(TEGULA_WRONG_CALL, "expected at most 1024 threads, got " +
-                                              Twine(options.num_threads));
+    return report.fail(TEGULA_WRONG_CALL,
+                       "expected at most 1024 threads, got " + Twine(options.num_threads));
   // LLVM's list of targets has no lock: all are entered before a first compilation.
   HostTarget::get();
   initializeDeviceTarget();
-  *context = new tegula_context{
-      std::make_shared<const ContextState>(options.num_threads, options.device)};
+  *context =
+      new tegula_context{std::make_shared<const ContextState>(options.num_threads, options.device)};
   return TEGULA_OK;
 }
 

@@ -36,8 +36,8 @@ private:
   tegula_message **target;
 };
 
-/// The caller's structure as ours knows it: members that the caller's version lacks are zero. False where
-/// the caller did not set `struct_bytes`.
+/// The caller's structure as ours knows it: members that the caller's version lacks are zero. False
+/// where the caller did not set `struct_bytes`.
 template <typename Options> bool readOptions(const Options *given, Options &options) {
   std::memset(&options, 0, sizeof(options));
   if (!given)

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "runtime/emulator/AtomsMath.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -55,8 +55,8 @@ void barrierOfSome(AtomCall &call) { blockBarrier<false, true>(call); }
 void alignedArrival(AtomCall &call) { blockBarrier<true, false>(call); }
 void arrival(AtomCall &call) { blockBarrier<false, false>(call); }
 
-/// The threads' bits come together by the number of their barrier: a thread may be at the next one before
-/// another has its result of this.
+/// The threads' bits come together by the number of their barrier: a thread may be at the next one
+/// before another has its result of this.
 void alignedBarrierOr(AtomCall &call) {
   Thread &thread = call.thread;
   std::vector<bool> &bits = thread.block.anyAtBarrier;
@@ -66,12 +66,17 @@ void alignedBarrierOr(AtomCall &call) {
   bool isCounted = call.numOperands() > 2;
   bits[number] = bits[number] || call.operand<uint8_t>(isCounted ? 2 : 1);
   uint32_t count = isCounted ? call.operand<uint32_t>(1) : 0;
-  thread.barrier(call.operand<uint32_t>(0), count, /*isAligned=*/true, /*waits=*/true, call.site.place);
+  thread.barrier(call.operand<uint32_t>(0), count, /*isAligned=*/true, /*waits=*/true,
+                 call.site.place);
   call.result<uint8_t>(0, bits[number]);
 }
 
-void clusterArrival(AtomCall &call) { call.thread.arriveAtCluster(/*isRelaxed=*/false, call.site.place); }
-void relaxedClusterArrival(AtomCall &call) { call.thread.arriveAtCluster(/*isRelaxed=*/true, call.site.place); }
+void clusterArrival(AtomCall &call) {
+  call.thread.arriveAtCluster(/*isRelaxed=*/false, call.site.place);
+}
+void relaxedClusterArrival(AtomCall &call) {
+  call.thread.arriveAtCluster(/*isRelaxed=*/true, call.site.place);
+}
 void barriersFence(AtomCall &call) { call.thread.showBarriers(); }
 void clusterWait(AtomCall &call) { call.thread.waitForCluster(call.site.place); }
 
@@ -107,8 +112,8 @@ void warpBarrier(AtomCall &call) {
 
 enum class Shuffle { Up, Down, Butterfly, Index };
 
-/// PTX ISA, "shfl.sync": operands are mask, value, lane and clamp; bits 8 to 12 of the clamp say which lane
-/// bits stay as they are. Without a source in range a lane keeps its own value.
+/// PTX ISA, "shfl.sync": operands are mask, value, lane and clamp; bits 8 to 12 of the clamp say
+/// which lane bits stay as they are. Without a source in range a lane keeps its own value.
 template <Shuffle kind> void shuffle(AtomCall &own) {
   own.thread.meet(own.operand<uint32_t>(0), own, [](LaneCalls &calls) {
     for (unsigned lane = 0; lane < warpThreads; ++lane) {
@@ -141,7 +146,8 @@ template <Shuffle kind> void shuffle(AtomCall &own) {
       if (!isInRange)
         from = lane;
       if (!calls[from])
-        call.fail("a shuffle takes the value of lane " + Twine(from) + ", which does not take part");
+        call.fail("a shuffle takes the value of lane " + Twine(from) +
+                  ", which does not take part");
       call.result<uint32_t>(0, calls[from]->operand<uint32_t>(1));
       if (call.numResults() > 1)
         call.result<uint8_t>(1, isInRange);
@@ -237,7 +243,8 @@ template <Redux kind> void reduceLanes(AtomCall &own) {
 // The rest
 //===----------------------------------------------------------------------===//
 
-/// Each of four digits names a byte of eight, the first word's before the second's; with bit 3 it is the byte's sign.
+/// Each of four digits names a byte of eight, the first word's before the second's; with bit 3 it
+/// is the byte's sign.
 void selectBytes(AtomCall &call) {
   uint64_t bytes = uint64_t(call.operand<uint32_t>(1)) << 32 | call.operand<uint32_t>(0);
   uint32_t digits = call.operand<uint32_t>(2), result = 0;
@@ -255,7 +262,8 @@ void fenceOfBlock(AtomCall &call) { call.thread.fence(true, true, EmulatedScope:
 void fenceOfDevice(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Device); }
 void nanosleep(AtomCall &call) { call.thread.yield(); }
 void nothing(AtomCall &) {}
-/// Launches of a plan follow each other here, but what a thread does before this is not known to come after the one before.
+/// Launches of a plan follow each other here, but what a thread does before this is not known to
+/// come after the one before.
 void waitForLaunch(AtomCall &call) { call.thread.hasWaited = true; }
 /// Threads take turns: only the one that asks is at this instruction.
 void activeLanes(AtomCall &call) { call.result<uint32_t>(0, bitOf(call)); }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A host function for each atom (codegen/nvgpu/Atoms.def). It does what the PTX manual says of the instruction for
-// the thread that calls; where the manual leaves something undefined, it fails.
+// A host function for each atom (codegen/nvgpu/Atoms.def). It does what the PTX manual says of the
+// instruction for the thread that calls; where the manual leaves something undefined, it fails.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_EMULATOR_ATOMS_H
@@ -18,7 +18,8 @@
 
 namespace tegula::emulator {
 
-/// One atom on its way through one thread: operands and results as the code has them, an i1 as a byte.
+/// One atom on its way through one thread: operands and results as the code has them, an i1 as a
+/// byte.
 class AtomCall {
 public:
   AtomCall(Thread &thread, const EmulatedCall &site, void *const *results,
@@ -38,7 +39,9 @@ public:
     std::memcpy(results[number], &value, sizeof(T));
   }
   /// An address in shared memory as a word.
-  char *sharedOperand(unsigned number) const { return reinterpret_cast<char *>(uintptr_t(operand<uint32_t>(number))); }
+  char *sharedOperand(unsigned number) const {
+    return reinterpret_cast<char *>(uintptr_t(operand<uint32_t>(number)));
+  }
   unsigned operandBytes(unsigned number) const { return site.operandBytes[number]; }
   unsigned numOperands() const { return site.operandBytes.size(); }
   unsigned numResults() const { return site.resultBytes.size(); }
@@ -61,7 +64,18 @@ private:
 };
 
 /// Of a tensor map.
-enum class TmaField { Address, Rank, Box, Extent, Stride, ElementStride, Type, Interleaving, Swizzle, Fill };
+enum class TmaField {
+  Address,
+  Rank,
+  Box,
+  Extent,
+  Stride,
+  ElementStride,
+  Type,
+  Interleaving,
+  Swizzle,
+  Fill
+};
 
 /// Host functions that stand in files of their own.
 namespace atoms {
@@ -108,7 +122,8 @@ void copyBulk(AtomCall &call);
 /// What cp.async.bulk asks of addresses and numbers.
 void checkBulk(AtomCall &call, const void *to, const void *from, uint32_t bytes);
 TransactionBarrier &countingBarrier(AtomCall &call, const void *address);
-void beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies);
+void beginCopies(AtomCall &call, TransactionBarrier &barrier,
+                 std::vector<TransactionBarrier::Copy> copies);
 // AtomsBoxes.cpp
 void copyBox(AtomCall &call);
 void setTmaField(AtomCall &call, TmaField field);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "cp.async.bulk.tensor", "tensormap.replace" and "Tensors". A tensor map is 128 bytes of which nobody but the
-// hardware knows the fields; here they are a struct. Boxes are copied as AtomsTransactions.cpp copies bytes, 16 at a time,
-// in the swizzle of 128 bytes.
+// PTX ISA, "cp.async.bulk.tensor", "tensormap.replace" and "Tensors". A tensor map is 128 bytes of
+// which nobody but the hardware knows the fields; here they are a struct. Boxes are copied as
+// AtomsTransactions.cpp copies bytes, 16 at a time, in the swizzle of 128 bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
@@ -33,7 +33,8 @@ static_assert(sizeof(EmulatedMap) <= mapBytes);
 static EmulatedMap &mapAt(AtomCall &call, char *address, uint32_t access) {
   constexpr unsigned alignment = 64;
   if (reinterpret_cast<uintptr_t>(address) % alignment)
-    call.thread.fail(EmulatorError::Misaligned, call.site.place, "a tensor map at an address that is no multiple of 64");
+    call.thread.fail(EmulatorError::Misaligned, call.site.place,
+                     "a tensor map at an address that is no multiple of 64");
   call.thread.grid.memory.check(call.thread, address, mapBytes, access);
   return *reinterpret_cast<EmulatedMap *>(address);
 }
@@ -86,17 +87,19 @@ static void check(AtomCall &call, const EmulatedMap &map, unsigned rank) {
     call.fail("a copy of a box of " + Twine(rank) + " dims by a map of " + Twine(map.rank));
   if (map.swizzle != swizzleOf128 || map.interleaving || map.fill || map.type >= maxTypes)
     call.fail("a map without the swizzle of 128 bytes, or of other elements than of 8 and 16 bits");
-  bool fits = reinterpret_cast<uintptr_t>(map.address) % chunkBytes == 0 && map.box[0] << map.type == lineBytes;
+  bool fits = reinterpret_cast<uintptr_t>(map.address) % chunkBytes == 0 &&
+              map.box[0] << map.type == lineBytes;
   for (unsigned dim = 0; dim < rank; ++dim) {
-    fits &= map.box[dim] >= 1 && map.box[dim] <= maxBox && map.extents[dim] >= 1 && map.elementStrides[dim] == 1;
+    fits &= map.box[dim] >= 1 && map.box[dim] <= maxBox && map.extents[dim] >= 1 &&
+            map.elementStrides[dim] == 1;
     fits &= dim == 0 || (map.strides[dim - 1] % chunkBytes == 0 && map.strides[dim - 1] >> 40 == 0);
   }
   if (!fits)
     call.fail("a map with an address, box, extent or stride that the hardware does not take");
 }
 
-/// Where to, the map, the coordinates of the first element, neighbours' first, and the barrier that counts the bytes, those
-/// of elements outside too.
+/// Where to, the map, the coordinates of the first element, neighbours' first, and the barrier that
+/// counts the bytes, those of elements outside too.
 void atoms::copyBox(AtomCall &call) {
   unsigned rank = call.numOperands() - 3;
   char *to = call.sharedOperand(0);
@@ -125,7 +128,8 @@ void atoms::copyBox(AtomCall &call) {
       start += at * int64_t(map.strides[dim - 1]);
     }
     for (unsigned chunk = 0; chunk < lineBytes / chunkBytes; ++chunk) {
-      int64_t at = first[0] + chunk * inChunk, there = std::clamp<int64_t>(map.extents[0] - at, 0, inChunk);
+      int64_t at = first[0] + chunk * inChunk,
+              there = std::clamp<int64_t>(map.extents[0] - at, 0, inChunk);
       if (!exists || at < 0)
         there = 0;
       char *place = to + line * lineBytes + ((chunk ^ line % 8) * chunkBytes);

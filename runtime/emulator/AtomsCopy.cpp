@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// cp.async (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"): a copy may happen at any
-// time up to the wait for its group. Here it happens at the wait; up to then every other access to where it
-// writes, and every change of what it reads, is a race.
+// cp.async (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"): a copy may happen
+// at any time up to the wait for its group. Here it happens at the wait; up to then every other
+// access to where it writes, and every change of what it reads, is a race.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
@@ -43,7 +43,8 @@ void atoms::copyAsync(AtomCall &call, uint32_t bytes) {
     copy.sourceBytes = call.operand<uint32_t>(2);
   if (copy.sourceBytes > bytes)
     call.fail("a copy of " + llvm::Twine(bytes) + " bytes from " + llvm::Twine(copy.sourceBytes));
-  for (const void *address : {static_cast<const void *>(copy.to), static_cast<const void *>(copy.from)})
+  for (const void *address :
+       {static_cast<const void *>(copy.to), static_cast<const void *>(copy.from)})
     if (reinterpret_cast<uintptr_t>(address) % bytes)
       call.thread.fail(EmulatorError::Misaligned, call.site.place,
                        "an asynchronous copy of " + llvm::Twine(bytes) +

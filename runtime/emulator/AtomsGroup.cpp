@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// wgmma reads its operands from shared memory at some time up to the wait for its group. Here it reads them
-// when it is issued; up to the wait every change of them is a race, and the sums are NaN. Each warp
-// computes its own 16 of the 64 rows.
+// wgmma reads its operands from shared memory at some time up to the wait for its group. Here it
+// reads them when it is issued; up to the wait every change of them is a race, and the sums are
+// NaN. Each warp computes its own 16 of the 64 rows.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
@@ -20,9 +20,9 @@ using namespace tegula;
 using namespace tegula::emulator;
 
 namespace {
-/// An operand in shared memory, of lines of 128 bytes in the swizzle of 128 bytes, or, where lines are along the sum,
-/// of core matrices without a swizzle (PTX ISA, "Matrix Descriptor Format" and "Asynchronous Warpgroup Level Matrix
-/// Shared Memory Layout").
+/// An operand in shared memory, of lines of 128 bytes in the swizzle of 128 bytes, or, where lines
+/// are along the sum, of core matrices without a swizzle (PTX ISA, "Matrix Descriptor Format" and
+/// "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
 struct GroupOperand {
   char *arena;
   uint64_t descriptor;
@@ -34,7 +34,8 @@ struct GroupOperand {
     auto field = [&](unsigned shift) { return uint32_t(descriptor >> shift & 0x3fff) << 4; };
     unsigned swizzle = descriptor >> 62;
     if (swizzle > 1 || (descriptor >> 49 & 7) || (swizzle == 0 && (alongRows || elementBytes != 2)))
-      call.fail("a product's operand that is neither in the swizzle of 128 bytes nor along the sum without one");
+      call.fail("a product's operand that is neither in the swizzle of 128 bytes nor along the sum "
+                "without one");
     constexpr uint32_t window = 0x3ffff;
     uint32_t start = (field(0) - uint32_t(reinterpret_cast<uintptr_t>(arena))) & window;
     uint32_t leading = field(16), stride = field(32);
@@ -113,21 +114,25 @@ float AsyncProducts::end(float inRegister, uint64_t groups) const {
   return sum.number == number && sum.group < groups ? sum.value : inRegister;
 }
 
-/// Operands: descriptors of rows and columns, whether sums are added to, of 16 bits whether lines are points of the sum
-/// (rows, columns), the sums. Instead of the rows' descriptor four words of each lane, and then nothing of their
-/// lines: rows g and g + 8 at points 2t and 2t + 1, with g = lane / 4 and t = lane % 4, and the same 8 points further.
+/// Operands: descriptors of rows and columns, whether sums are added to, of 16 bits whether lines
+/// are points of the sum (rows, columns), the sums. Instead of the rows' descriptor four words of
+/// each lane, and then nothing of their lines: rows g and g + 8 at points 2t and 2t + 1, with g =
+/// lane / 4 and t = lane % 4, and the same 8 points further.
 template <typename Row, typename Column = Row> static void multiplyGroup(AtomCall &own) {
   own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
     AtomCall &first = *calls[0];
     unsigned columns = first.numResults() * 2;
-    constexpr unsigned elementBytes = sizeof(typename Row::Bits), depth = 32 / elementBytes, warpRows = 16;
-    constexpr bool areBytes = elementBytes == 1, areIntegers = std::is_same_v<Row, S8> || std::is_same_v<Row, U8>;
+    constexpr unsigned elementBytes = sizeof(typename Row::Bits), depth = 32 / elementBytes,
+                       warpRows = 16;
+    constexpr bool areBytes = elementBytes == 1,
+                   areIntegers = std::is_same_v<Row, S8> || std::is_same_v<Row, U8>;
     bool inRegisters = first.operandBytes(0) == 4;
     unsigned next = inRegisters ? 4 : 1; // operand after the rows
     GroupOperand rows{first.thread.block.shared, inRegisters ? 0 : first.operand<uint64_t>(0),
                       !areBytes && !inRegisters && first.operand<uint32_t>(3) != 0, elementBytes};
     GroupOperand cols{first.thread.block.shared, first.operand<uint64_t>(next),
-                      !areBytes && first.operand<uint32_t>(inRegisters ? next + 2 : next + 3) != 0, elementBytes};
+                      !areBytes && first.operand<uint32_t>(inRegisters ? next + 2 : next + 3) != 0,
+                      elementBytes};
     bool adds = first.operand<uint32_t>(next + 1) != 0;
     unsigned firstSum = next + (areBytes ? 2 : inRegisters ? 3 : 4);
     for (AtomCall *call : calls)
@@ -143,9 +148,11 @@ template <typename Row, typename Column = Row> static void multiplyGroup(AtomCal
       thread.grid.memory.checkShown(thread, from, 16, first.site.read);
       thread.products.open.push_back({from, 16, first.site.read});
     };
-    auto valueOf = [&]<typename Format>(Format, const GroupOperand &operand, unsigned x, unsigned k) {
+    auto valueOf = [&]<typename Format>(Format, const GroupOperand &operand, unsigned x,
+                                        unsigned k) {
       typename Format::Bits bits;
-      std::memcpy(&bits, operand.chunk(first, x, k) + elementBytes * operand.within(x, k), elementBytes);
+      std::memcpy(&bits, operand.chunk(first, x, k) + elementBytes * operand.within(x, k),
+                  elementBytes);
       return Format::valueOf(bits);
     };
     unsigned apart = 16 / elementBytes; // elements that are read together
@@ -230,7 +237,8 @@ static void waitFor(AtomCall &call, size_t groupsLeft) {
   AsyncProducts &products = call.thread.products;
   while (products.groups.size() > groupsLeft) {
     for (const AsyncProducts::Read &read : products.groups.front())
-      call.thread.grid.memory.check(call.thread, read.from, read.bytes, read.access, AccessTime::Ends);
+      call.thread.grid.memory.check(call.thread, read.from, read.bytes, read.access,
+                                    AccessTime::Ends);
     products.groups.pop_front();
   }
 }

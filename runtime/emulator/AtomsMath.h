@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The approximate instructions have results that differ from these in the last bits, within the errors that the
-// PTX manual gives.
+// The approximate instructions have results that differ from these in the last bits, within the
+// errors that the PTX manual gives.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_EMULATOR_ATOMSMATH_H
@@ -23,7 +23,9 @@ inline float reciprocalRoot(float x) { return 1 / std::sqrt(x); }
 inline float quotient(float x, float y) { return x / y; }
 
 /// Instructions with .ftz take a subnormal number for zero, and give none.
-inline float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+inline float flush(float x) {
+  return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+}
 
 template <float (*function)(float)> void ofOne(AtomCall &call) {
   call.result<float>(0, function(call.operand<float>(0)));
@@ -35,7 +37,8 @@ template <float (*function)(float, float)> void ofTwo(AtomCall &call) {
   call.result<float>(0, function(call.operand<float>(0), call.operand<float>(1)));
 }
 template <float (*function)(float, float)> void ofTwoFlushed(AtomCall &call) {
-  call.result<float>(0, flush(function(flush(call.operand<float>(0)), flush(call.operand<float>(1)))));
+  call.result<float>(0,
+                     flush(function(flush(call.operand<float>(0)), flush(call.operand<float>(1)))));
 }
 
 } // namespace tegula::emulator

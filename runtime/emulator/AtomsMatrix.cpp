@@ -18,7 +18,8 @@ using namespace tegula::emulator;
 // Fragments (PTX ISA, "ldmatrix")
 //===----------------------------------------------------------------------===//
 
-/// Lanes 8n to 8n + 7 give the rows of matrix n, of eight elements of 16 bits; lane l gets two neighbours.
+/// Lanes 8n to 8n + 7 give the rows of matrix n, of eight elements of 16 bits; lane l gets two
+/// neighbours.
 template <bool isTransposed> void atoms::loadMatrices(AtomCall &own) {
   own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
     std::array<std::array<uint16_t, 8>, warpThreads> rows;
@@ -36,7 +37,8 @@ template <bool isTransposed> void atoms::loadMatrices(AtomCall &own) {
         uint32_t word = 0;
         for (unsigned half = 0; half < 2; ++half) {
           unsigned row = lane / 4, column = lane % 4 * 2 + half;
-          uint32_t element = isTransposed ? rows[8 * matrix + column][row] : rows[8 * matrix + row][column];
+          uint32_t element =
+              isTransposed ? rows[8 * matrix + column][row] : rows[8 * matrix + row][column];
           word |= element << (16 * half);
         }
         calls[lane]->result<uint32_t>(matrix, word);
@@ -54,8 +56,9 @@ float atoms::halfToFloat(uint16_t bits) {
   constexpr uint32_t exponentBits = 0x7c00, smallest = 0x0400, magnitudeBits = 0x7fff;
   uint32_t magnitude = bits & magnitudeBits;
   float value = magnitude >= exponentBits ? (magnitude > exponentBits ? NAN : INFINITY)
-                : magnitude < smallest    ? float(magnitude) * 0x1p-24f
-                                          : std::bit_cast<float>((magnitude << 13) + ((127 - 15) << 23));
+                : magnitude < smallest
+                    ? float(magnitude) * 0x1p-24f
+                    : std::bit_cast<float>((magnitude << 13) + ((127 - 15) << 23));
   return bits & 0x8000 ? -value : value;
 }
 
@@ -64,7 +67,8 @@ double atoms::e4m3ToDouble(uint8_t bits) {
   unsigned magnitude = bits & 0x7f;
   if (magnitude == 0x7f)
     return NAN;
-  double value = magnitude < 8 ? std::ldexp(magnitude, -9) : std::ldexp(8 + magnitude % 8, int(magnitude / 8) - 10);
+  double value = magnitude < 8 ? std::ldexp(magnitude, -9)
+                               : std::ldexp(8 + magnitude % 8, int(magnitude / 8) - 10);
   return bits & 0x80 ? -value : value;
 }
 
@@ -72,11 +76,16 @@ double atoms::e4m3ToDouble(uint8_t bits) {
 static constexpr int doubleBias = 1023, mantissaBits = 52;
 static constexpr uint64_t infinityBits = uint64_t(2047) << mantissaBits;
 static int exponentOf(uint64_t bits) { return int(bits >> mantissaBits) - doubleBias; }
-static uint64_t magnitudeOf(double value) { return std::bit_cast<uint64_t>(value) & ~(uint64_t(1) << 63); }
+static uint64_t magnitudeOf(double value) {
+  return std::bit_cast<uint64_t>(value) & ~(uint64_t(1) << 63);
+}
 
-/// The sum of what is left of each term in multiples of 2^`exponent`, rounded towards zero to `bits` after the point.
+/// The sum of what is left of each term in multiples of 2^`exponent`, rounded towards zero to
+/// `bits` after the point.
 static float addCut(ArrayRef<double> products, float before, int exponent, int bits) {
-  auto power = [](int exponent) { return std::bit_cast<double>(uint64_t(doubleBias + exponent) << mantissaBits); };
+  auto power = [](int exponent) {
+    return std::bit_cast<double>(uint64_t(doubleBias + exponent) << mantissaBits);
+  };
   double scale = power(-exponent);
   auto cut = [&](double value) { return int64_t(value * scale); };
   int64_t sum = cut(before);
@@ -85,17 +94,21 @@ static float addCut(ArrayRef<double> products, float before, int exponent, int b
   double exact = double(sum) * power(exponent); // of fewer than 53 bits
   float rounded = exact;
   if (std::isinf(rounded))
-    return std::abs(exact) < 0x1p128 ? std::copysign(std::numeric_limits<float>::max(), rounded) : rounded;
+    return std::abs(exact) < 0x1p128 ? std::copysign(std::numeric_limits<float>::max(), rounded)
+                                     : rounded;
   if (std::abs(double(rounded)) > std::abs(exact))
     rounded = std::nextafter(rounded, 0.0f);
   constexpr int ownBits = 23; // of an f32
   if (bits < ownBits)
-    rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(rounded) >> (ownBits - bits) << (ownBits - bits));
+    rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(rounded) >> (ownBits - bits)
+                                                                           << (ownBits - bits));
   return rounded;
 }
 
-/// The bits of the largest term's magnitude, and what addition gives where a term is not finite, or all are 0.
-static std::pair<uint64_t, std::optional<float>> findLargest(ArrayRef<double> products, float before) {
+/// The bits of the largest term's magnitude, and what addition gives where a term is not finite, or
+/// all are 0.
+static std::pair<uint64_t, std::optional<float>> findLargest(ArrayRef<double> products,
+                                                             float before) {
   uint64_t largest = magnitudeOf(before); // magnitudes are ordered as their bits are
   for (double product : products)
     largest = std::max(largest, magnitudeOf(product));
@@ -107,9 +120,9 @@ static std::pair<uint64_t, std::optional<float>> findLargest(ArrayRef<double> pr
   return {largest, float(special)};
 }
 
-/// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
-/// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
-/// towards zero.
+/// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim",
+/// 2025): products and the sum before are cut off below 2^-25 of the largest of them, added
+/// exactly, and rounded towards zero.
 float atoms::addProducts(ArrayRef<double> products, float before) {
   auto [largest, special] = findLargest(products, before);
   if (special)
@@ -118,8 +131,8 @@ float atoms::addProducts(ArrayRef<double> products, float before) {
   return addCut(products, before, exponentOf(largest) - bits, bits);
 }
 
-/// Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result. How large a product is its factors'
-/// exponents tell: 1.5 times 1.5 is taken to be less than 2.
+/// Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result. How large a
+/// product is its factors' exponents tell: 1.5 times 1.5 is taken to be less than 2.
 float atoms::addSmallProducts(ArrayRef<double> products, int exponent, float before) {
   if (std::optional<float> special = findLargest(products, before).second)
     return *special;
@@ -142,7 +155,8 @@ static void multiply(AtomCall &own) {
           a[group + word % 2 * 8][k + word / 2 * 4 * elements] =
               element(calls[lane]->operand<uint32_t>(word), number);
         for (unsigned word = 0; word < 2; ++word)
-          b[group][k + word * 4 * elements] = element(calls[lane]->operand<uint32_t>(4 + word), number);
+          b[group][k + word * 4 * elements] =
+              element(calls[lane]->operand<uint32_t>(4 + word), number);
       }
     for (unsigned lane = 0; lane < warpThreads; ++lane)
       for (unsigned sum = 0; sum < 4; ++sum) {
@@ -150,12 +164,15 @@ static void multiply(AtomCall &own) {
         double products[depth];
         for (unsigned k = 0; k < depth; ++k)
           products[k] = a[row][k] * b[column][k];
-        calls[lane]->result<float>(sum, atoms::addProducts(products, calls[lane]->operand<float>(6 + sum)));
+        calls[lane]->result<float>(
+            sum, atoms::addProducts(products, calls[lane]->operand<float>(6 + sum)));
       }
   });
 }
 
-static float halfOf(uint32_t word, unsigned number) { return atoms::halfToFloat(word >> (16 * number)); }
+static float halfOf(uint32_t word, unsigned number) {
+  return atoms::halfToFloat(word >> (16 * number));
+}
 static float brainOf(uint32_t word, unsigned number) {
   return std::bit_cast<float>(word >> (16 * number) << 16);
 }
@@ -175,7 +192,8 @@ template <typename Row, typename Column> static void multiplyBytes(AtomCall &own
         auto total = calls[lane]->operand<uint32_t>(6 + sum);
         for (unsigned k = 0; k < 32; ++k) {
           unsigned t = k % 16 / 4, half = k / 16, shift = k % 4 * 8;
-          auto a = static_cast<Row>(calls[row % 8 * 4 + t]->operand<uint32_t>(row / 8 + half * 2) >> shift);
+          auto a = static_cast<Row>(calls[row % 8 * 4 + t]->operand<uint32_t>(row / 8 + half * 2) >>
+                                    shift);
           auto b = static_cast<Column>(calls[column * 4 + t]->operand<uint32_t>(4 + half) >> shift);
           total += uint32_t(int32_t(a) * int32_t(b));
         }
@@ -192,8 +210,10 @@ void atoms::multiplyU8U8(AtomCall &call) { multiplyBytes<uint8_t, uint8_t>(call)
 static double e4m3Of(uint8_t bits) { return atoms::e4m3ToDouble(bits); }
 static double e5m2Of(uint8_t bits) { return atoms::halfToFloat(uint16_t(bits << 8)); }
 
-/// Of f8 ptxas makes two products of f16 for Hopper: first of the lower two bytes of words, then of the upper two.
-template <double (*rowOf)(uint8_t), double (*columnOf)(uint8_t)> static void multiplySmall(AtomCall &own) {
+/// Of f8 ptxas makes two products of f16 for Hopper: first of the lower two bytes of words, then of
+/// the upper two.
+template <double (*rowOf)(uint8_t), double (*columnOf)(uint8_t)>
+static void multiplySmall(AtomCall &own) {
   own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
     for (unsigned lane = 0; lane < warpThreads; ++lane)
       for (unsigned sum = 0; sum < 4; ++sum) {
@@ -204,7 +224,8 @@ template <double (*rowOf)(uint8_t), double (*columnOf)(uint8_t)> static void mul
           for (unsigned t = 0; t < 4; ++t)
             for (unsigned half = 0; half < 2; ++half)
               for (unsigned byte = 2 * upper; byte < 2 * upper + 2; ++byte) {
-                auto a = uint8_t(calls[row % 8 * 4 + t]->operand<uint32_t>(row / 8 + half * 2) >> (8 * byte));
+                auto a = uint8_t(calls[row % 8 * 4 + t]->operand<uint32_t>(row / 8 + half * 2) >>
+                                 (8 * byte));
                 auto b = uint8_t(calls[column * 4 + t]->operand<uint32_t>(4 + half) >> (8 * byte));
                 products.push_back(rowOf(a) * columnOf(b));
               }

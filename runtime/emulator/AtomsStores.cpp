@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "cp.async.bulk" from shared to global memory: a group is read at any time up to the wait for its having been
-// read, and written up to the wait for all of it or the end of the launch. Here that happens as late as it may: shared
-// memory that changes too early is written as it is then. A thread that ends must have waited for the reading, since
-// its block's shared memory goes with it. Accesses are checked when the copy is issued, when it may happen.
+// PTX ISA, "cp.async.bulk" from shared to global memory: a group is read at any time up to the wait
+// for its having been read, and written up to the wait for all of it or the end of the launch. Here
+// that happens as late as it may: shared memory that changes too early is written as it is then. A
+// thread that ends must have waited for the reading, since its block's shared memory goes with it.
+// Accesses are checked when the copy is issued, when it may happen.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"

@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "mbarrier", "st.async" and "cp.async.bulk": a phase of such a barrier ends when the threads that it counts
-// have come and as many bytes as they expected have been stored. Bytes may come before who expects them. Here barriers
-// count one thread.
+// PTX ISA, "mbarrier", "st.async" and "cp.async.bulk": a phase of such a barrier ends when the
+// threads that it counts have come and as many bytes as they expected have been stored. Bytes may
+// come before who expects them. Here barriers count one thread.
 //
-// A copy in bulk may happen at any time up to the end of the phase. Here it happens when somebody waits for that, so that
-// who reads without waiting reads what was there before; its accesses are checked when it is issued, when it may happen.
+// A copy in bulk may happen at any time up to the end of the phase. Here it happens when somebody
+// waits for that, so that who reads without waiting reads what was there before; its accesses are
+// checked when it is issued, when it may happen.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
@@ -59,7 +60,8 @@ void atoms::storeAsync(AtomCall &call) {
   TransactionBarrier &barrier = atoms::countingBarrier(call, call.operand<char *>(count + 1));
   if (reinterpret_cast<uintptr_t>(to) % (count * sizeof(float)))
     call.thread.fail(EmulatorError::Misaligned, call.site.place,
-                     "st.async of " + Twine(count * sizeof(float)) + " bytes with an address that is no multiple of them");
+                     "st.async of " + Twine(count * sizeof(float)) +
+                         " bytes with an address that is no multiple of them");
   call.thread.grid.memory.check(call.thread, to, count * sizeof(float), call.site.write);
   for (unsigned number = 0; number < count; ++number) {
     float value = call.operand<float>(1 + number);
@@ -80,8 +82,10 @@ static void completeCopies(AtomCall &call, TransactionBarrier &barrier) {
   call.thread.tryEndPhase(barrier, call.site.place);
 }
 
-/// Copies use the barrier and write as another proxy than threads do, which has to see what these have written there.
-void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies) {
+/// Copies use the barrier and write as another proxy than threads do, which has to see what these
+/// have written there.
+void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier,
+                        std::vector<TransactionBarrier::Copy> copies) {
   Memory &memory = call.thread.grid.memory;
   memory.checkShown(call.thread, barrier.address, barrierBytes, call.site.write);
   for (const TransactionBarrier::Copy &copy : copies) {
@@ -98,9 +102,11 @@ void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector
 
 void atoms::checkBulk(AtomCall &call, const void *to, const void *from, uint32_t bytes) {
   constexpr unsigned unit = 16;
-  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit || bytes % unit)
+  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit ||
+      bytes % unit)
     call.thread.fail(EmulatorError::Misaligned, call.site.place,
-                     "a bulk copy of " + Twine(bytes) + " bytes with an address or a number that is no multiple of 16");
+                     "a bulk copy of " + Twine(bytes) +
+                         " bytes with an address or a number that is no multiple of 16");
 }
 
 /// Where to, from where, how many bytes, and the barrier that counts them.
@@ -109,7 +115,8 @@ void atoms::copyBulk(AtomCall &call) {
   auto *from = call.operand<const char *>(1);
   auto bytes = call.operand<uint32_t>(2);
   checkBulk(call, to, from, bytes);
-  beginCopies(call, countingBarrier(call, call.sharedOperand(3)), {{to, from, bytes, call.site.place}});
+  beginCopies(call, countingBarrier(call, call.sharedOperand(3)),
+              {{to, from, bytes, call.site.place}});
 }
 
 /// Until the phase of that parity has ended.

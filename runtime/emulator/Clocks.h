@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Vector clocks (Fidge 1988, Mattern 1988). Every thread counts what it has made known to others; a set of
-// clocks says for each thread up to which count its deeds are known. Threads of a block mostly know the
-// same, so they share what they know.
+// Vector clocks (Fidge 1988, Mattern 1988). Every thread counts what it has made known to others; a
+// set of clocks says for each thread up to which count its deeds are known. Threads of a block
+// mostly know the same, so they share what they know.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_EMULATOR_CLOCKS_H

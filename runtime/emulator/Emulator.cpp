@@ -8,10 +8,10 @@
 #include "runtime/emulator/Emulator.h"
 
 #include "codegen/cpu/HostAbi.h"
+#include "runtime/emulator/Grid.h"
+#include "support/HostMemory.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
-#include "support/HostMemory.h"
-#include "runtime/emulator/Grid.h"
 #include <cstdlib>
 #include <cstring>
 
@@ -21,8 +21,8 @@ using namespace tegula::emulator;
 
 namespace {
 
-/// Walks a plan once. A temporary or a workspace has memory of its own, as long as it is used, so that what
-/// leaves it is noticed.
+/// Walks a plan once. A temporary or a workspace has memory of its own, as long as it is used, so
+/// that what leaves it is noticed.
 class PlanEmulation {
 public:
   PlanEmulation(const EmulatedCode &code, const Plan &plan, const EmulatorInputs &inputs,
@@ -38,7 +38,7 @@ public:
   Error run();
 
 private:
-  static constexpr uint64_t alignment = 256; // what a device's allocations have
+  static constexpr uint64_t alignment = 256;   // what a device's allocations have
   static constexpr uint64_t widestAccess = 16; // bytes, at multiples of as many
 
   std::optional<int64_t> evaluate(const IndexExpr &expr) {
@@ -88,13 +88,15 @@ Expected<void *> PlanEmulation::allocate(StringRef name, const IndexExpr &bytes,
   return address;
 }
 
-/// Where an argument is while the plan runs: where it was, or in a copy that is aligned as a device's allocations are.
+/// Where an argument is while the plan runs: where it was, or in a copy that is aligned as a
+/// device's allocations are.
 Expected<void *> PlanEmulation::place(StringRef name, const EmulatorInputs::Argument &argument) {
   void *address = argument.data;
   if (argument.bytes && reinterpret_cast<uintptr_t>(address) % widestAccess) {
     address = allocateAligned(alignment, argument.bytes);
     if (!address)
-      return createStringError("no memory for '" + name + "' of " + Twine(argument.bytes) + " bytes");
+      return createStringError("no memory for '" + name + "' of " + Twine(argument.bytes) +
+                               " bytes");
     owned.push_back(address);
     std::memcpy(address, argument.data, argument.bytes);
   }
@@ -167,9 +169,10 @@ Error PlanEmulation::launch(const PlanStep &step) {
   // All addresses are aligned here.
   const PlanTiles &byTile = step.tiles;
   bool inTiles = !byTile.launches.empty();
-  uint64_t blocks = inTiles ? 0
-                            : std::min(chosen.blocksFor(*points),
-                                       chosen.maxBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
+  uint64_t blocks =
+      inTiles ? 0
+              : std::min(chosen.blocksFor(*points),
+                         chosen.maxBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
 
   SmallVector<uint64_t, 16> values(step.arguments.size());
   SmallVector<const void *, 16> pointers;
@@ -194,9 +197,9 @@ Error PlanEmulation::launch(const PlanStep &step) {
       value = reinterpret_cast<uintptr_t>(inputs.errors);
       break;
     case PlanArgument::Workspace: {
-      Expected<void *> address = allocate("the blocks' workspace",
-                                          inTiles ? byTile.workspaceBytes : chosen.workspaceBytes,
-                                          inTiles ? 1 : blocks);
+      Expected<void *> address =
+          allocate("the blocks' workspace", inTiles ? byTile.workspaceBytes : chosen.workspaceBytes,
+                   inTiles ? 1 : blocks);
       if (!address)
         return address.takeError();
       workspace = *address;
@@ -215,10 +218,11 @@ Error PlanEmulation::launch(const PlanStep &step) {
     if (!function)
       return createStringError("the emulated code has no function '" + name + "'");
     if (sharedBytes > code.maxDynamicBytes)
-      return make_error<EmulatorError>(EmulatorError::RefusedLaunch,
-                                       formatv("{0}: {1} bytes of shared memory for a block, of which the device gives {2}", name,
-                                               sharedBytes, code.maxDynamicBytes)
-                                           .str());
+      return make_error<EmulatorError>(
+          EmulatorError::RefusedLaunch,
+          formatv("{0}: {1} bytes of shared memory for a block, of which the device gives {2}",
+                  name, sharedBytes, code.maxDynamicBytes)
+              .str());
     memory.startLaunch(name, sharedBytes);
     GridOptions grid;
     grid.cluster = cluster;
@@ -228,7 +232,8 @@ Error PlanEmulation::launch(const PlanStep &step) {
     return Grid(code, function, pointers.data(), count, threads, memory, stacks, grid).run();
   };
   Error error = inTiles ? Error::success()
-                        : start(chosen.name, blocks, chosen.threads, chosen.sharedBytes, chosen.cluster, /*usesDependentLaunch=*/false);
+                        : start(chosen.name, blocks, chosen.threads, chosen.sharedBytes,
+                                chosen.cluster, /*usesDependentLaunch=*/false);
   for (const PlanTileLaunch &launch : byTile.launches) {
     std::optional<int64_t> count = evaluate(launch.blocks);
     if (!count || *count > int64_t(UINT32_MAX))

@@ -8,8 +8,8 @@
 #ifndef TEGULA_RUNTIME_EMULATOR_EMULATOR_H
 #define TEGULA_RUNTIME_EMULATOR_EMULATOR_H
 
-#include "codegen/emulate/Emulate.h"
 #include "codegen/common/Plan.h"
+#include "codegen/emulate/Emulate.h"
 #include "runtime/emulator/Finding.h"
 #include "runtime/emulator/Memory.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -32,7 +32,7 @@ struct EmulatorInputs {
     uint64_t bytes = 0;
     BufferContents contents = BufferContents::Undefined;
   };
-  std::vector<Argument> arguments;          // the kernel's tensors in order
+  std::vector<Argument> arguments;      // the kernel's tensors in order
   llvm::ArrayRef<const void *> scalars; // addresses of the values, each in its own type
   std::function<std::optional<int64_t>(llvm::StringRef)> size;
   void *errors = nullptr; // an ErrorRecord

@@ -8,8 +8,8 @@
 #ifndef TEGULA_RUNTIME_EMULATOR_FIBRE_H
 #define TEGULA_RUNTIME_EMULATOR_FIBRE_H
 
-#include <cstddef>
 #include <csetjmp>
+#include <cstddef>
 #include <memory>
 #include <ucontext.h>
 #include <utility>
@@ -33,8 +33,8 @@ private:
   std::vector<char *> all, unused;
 };
 
-/// A function on a stack of its own. It runs while somebody is in resume(), until it suspends itself or ends.
-/// A fibre that has not ended may be destroyed: what is on its stack is forgotten.
+/// A function on a stack of its own. It runs while somebody is in resume(), until it suspends
+/// itself or ends. A fibre that has not ended may be destroyed: what is on its stack is forgotten.
 class Fibre {
 public:
   using Function = void (*)(void *argument);
@@ -48,12 +48,14 @@ public:
   void suspend();
   bool hasEnded() const { return ended; }
   char *stackMemory() const { return stack; }
-  bool holds(const void *address) const { return address >= stack && address < stack + Stacks::bytes; }
+  bool holds(const void *address) const {
+    return address >= stack && address < stack + Stacks::bytes;
+  }
 
 private:
   static void enter(unsigned low, unsigned high);
-  /// A function's state on its stack. swapcontext asks the kernel for the signal mask, which is the same
-  /// everywhere here and costs more than all else; so it only begins a fibre.
+  /// A function's state on its stack. swapcontext asks the kernel for the signal mask, which is the
+  /// same everywhere here and costs more than all else; so it only begins a fibre.
   struct Place {
     jmp_buf registers;
     ucontext_t context;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Grid.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "runtime/emulator/Atoms.h"
+#include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
 using namespace llvm;
@@ -53,7 +53,8 @@ void Thread::meet(uint32_t mask, AtomCall &call, Together together) {
   uint32_t place = call.site.place;
   if (!(mask >> lane() & 1))
     fail(EmulatorError::WrongOperand, place,
-         "lane " + Twine(lane()) + " is not in the mask 0x" + utohexstr(mask) + " of its own operation");
+         "lane " + Twine(lane()) + " is not in the mask 0x" + utohexstr(mask) +
+             " of its own operation");
   waiting.place = place;
   waiting.mask = mask;
   waiting.call = &call;
@@ -133,7 +134,8 @@ void Thread::showBarriers() {
 
 void Thread::arriveAtCluster(bool isRelaxed, uint32_t place) {
   if (clusterPhase)
-    fail(EmulatorError::DivergentBarrier, place, "arrives at the barrier of its cluster, for which it has yet to wait");
+    fail(EmulatorError::DivergentBarrier, place,
+         "arrives at the barrier of its cluster, for which it has yet to wait");
   std::shared_ptr<ClusterPhase> &phase = grid.clusterPhases[block.index / grid.clusterSize()];
   if (!phase) {
     phase = std::make_shared<ClusterPhase>();
@@ -149,7 +151,8 @@ void Thread::arriveAtCluster(bool isRelaxed, uint32_t place) {
 
 void Thread::waitForCluster(uint32_t place) {
   if (!clusterPhase)
-    fail(EmulatorError::DivergentBarrier, place, "waits for the barrier of its cluster, at which it has not arrived");
+    fail(EmulatorError::DivergentBarrier, place,
+         "waits for the barrier of its cluster, at which it has not arrived");
   if (!clusterPhase->isOver) {
     clusterPhase->waiting.push_back(this);
     waiting.place = place;
@@ -189,9 +192,10 @@ void Grid::endBarriers(const Block &block) {
     }
     if (!barrier.copies.empty() && !finding)
       finding = std::make_unique<EmulatorError>(
-          EmulatorError::WrongOperand, placeText(barrier.copies.front().place) +
-                                           ": a bulk copy is under way when its block ends (block " +
-                                           std::to_string(block.index) + ")");
+          EmulatorError::WrongOperand,
+          placeText(barrier.copies.front().place) +
+              ": a bulk copy is under way when its block ends (block " +
+              std::to_string(block.index) + ")");
     it = transactions.erase(it);
   }
 }
@@ -217,7 +221,8 @@ void Block::tryMeeting(unsigned warp, uint32_t mask, Together together) {
   LaneCalls calls = {};
   unsigned first = warp * warpThreads;
   for (unsigned lane = warpThreads; lane-- > 0;) { // the last mostly come last
-    if (!(mask >> lane & 1) || first + lane >= threads.size() || threads[first + lane].fibre.hasEnded())
+    if (!(mask >> lane & 1) || first + lane >= threads.size() ||
+        threads[first + lane].fibre.hasEnded())
       continue;
     Thread &thread = threads[first + lane];
     if (!thread.waiting.waits || !thread.waiting.call || thread.waiting.mask != mask ||
@@ -258,17 +263,20 @@ static std::string nameInBlock(StringRef object, uint32_t block) {
 
 void Block::visit(Thread &visitor, uint32_t place, StringRef object) {
   if (!live)
-    visitor.fail(EmulatorError::BlockLifetime, place, nameInBlock(object, index) + ", which has ended");
+    visitor.fail(EmulatorError::BlockLifetime, place,
+                 nameInBlock(object, index) + ", which has ended");
   if (!visitor.known.knowsOf(index))
     visitor.fail(EmulatorError::BlockLifetime, place,
-                 nameInBlock(object, index) +
-                     ", in another order of execution before it begins: nothing that happened before says that it has");
+                 nameInBlock(object, index) + ", in another order of execution before it begins: "
+                                              "nothing that happened before says that it has");
   visits[{visitor.block.index, visitor.index}] = {visitor.clock, place, object};
 }
 
 const Block::Visit *Block::findUnknownVisit() const {
   for (const auto &[who, visit] : visits)
-    if (none_of(threads, [&](const Thread &one) { return one.known.of(who.first, who.second) >= visit.clock; }))
+    if (none_of(threads, [&](const Thread &one) {
+          return one.known.of(who.first, who.second) >= visit.clock;
+        }))
       return &visit;
   return nullptr;
 }
@@ -278,7 +286,9 @@ const Block::Visit *Block::findUnknownVisit() const {
 //===----------------------------------------------------------------------===//
 
 static bool hasGroupProducts(const EmulatedCode &code) {
-  return llvm::any_of(code.calls, [](const EmulatedCall &call) { return atomName(call.atom).contains("mma_async"); });
+  return llvm::any_of(code.calls, [](const EmulatedCall &call) {
+    return atomName(call.atom).contains("mma_async");
+  });
 }
 
 Grid::Grid(const EmulatedCode &code, EmulatedFunction function, const void *const *arguments,
@@ -286,8 +296,7 @@ Grid::Grid(const EmulatedCode &code, EmulatedFunction function, const void *cons
            const GridOptions &options)
     : code(code), function(function), arguments(arguments), numBlocks(blocks), numThreads(threads),
       memory(memory), stacks(stacks), clockEntries(hasGroupProducts(code) ? 2 * threads : threads),
-      order(blocks), options(options),
-      state(options.seed * 0x9E3779B97F4A7C15ull + 1) {
+      order(blocks), options(options), state(options.seed * 0x9E3779B97F4A7C15ull + 1) {
   std::iota(order.begin(), order.end(), 0);
   uint32_t each = options.cluster; // blocks of a cluster stay neighbours
   if (options.seed)
@@ -334,7 +343,8 @@ bool Grid::startBlock() {
 Error Grid::run() {
   uint64_t lastProgress = 0, yields = 0;
   while (!finding) {
-    while (started < numBlocks && (resident.empty() || resident.size() + options.cluster <= options.residentBlocks))
+    while (started < numBlocks &&
+           (resident.empty() || resident.size() + options.cluster <= options.residentBlocks))
       for (unsigned block = 0; block < options.cluster; ++block)
         if (!startBlock())
           return createStringError("no memory for the threads of an emulated block");
@@ -380,12 +390,15 @@ Error Grid::run() {
 void Grid::endBlock(const Block &block) {
   endBarriers(block);
   if (const Block::Visit *visit = block.findUnknownVisit(); visit && !finding)
-    finding = std::make_unique<EmulatorError>(
-        EmulatorError::BlockLifetime,
-        placeText(visit->place) + ": " + nameInBlock(visit->object, block.index) +
-            ", in another order of execution after it has ended: none of its threads waits for that");
+    finding = std::make_unique<EmulatorError>(EmulatorError::BlockLifetime,
+                                              placeText(visit->place) + ": " +
+                                                  nameInBlock(visit->object, block.index) +
+                                                  ", in another order of execution after it has "
+                                                  "ended: none of its threads waits for that");
   uint32_t cluster = block.index / clusterSize();
-  auto isOfIt = [&](const std::unique_ptr<Block> &one) { return one->index / clusterSize() == cluster; };
+  auto isOfIt = [&](const std::unique_ptr<Block> &one) {
+    return one->index / clusterSize() == cluster;
+  };
   if (none_of(resident, [&](const auto &one) { return isOfIt(one) && one->live; }))
     llvm::erase_if(resident, isOfIt);
 }
@@ -393,7 +406,8 @@ void Grid::endBlock(const Block &block) {
 /// Says who waits for whom, of the first block where nobody goes on.
 void Grid::lookForDeadlock() {
   Block &block = **find_if(resident, [](const auto &one) { return one->live > 0; });
-  std::map<std::pair<uint32_t, bool>, std::vector<const Thread *>> places; // and whether at a barrier
+  std::map<std::pair<uint32_t, bool>, std::vector<const Thread *>>
+      places; // and whether at a barrier
   unsigned looking = 0;
   for (Thread &thread : block.threads) {
     if (thread.fibre.hasEnded())
@@ -406,8 +420,8 @@ void Grid::lookForDeadlock() {
   std::string text;
   bool isBarrier = false;
   for (const auto &[where, threads] : places) {
-    text += (text.empty() ? "" : "; ") + std::to_string(threads.size()) + " threads (the first is " +
-            std::to_string(threads.front()->index) + ") wait at " +
+    text += (text.empty() ? "" : "; ") + std::to_string(threads.size()) +
+            " threads (the first is " + std::to_string(threads.front()->index) + ") wait at " +
             (where.second ? "a barrier at " : "an operation of their warp at ") +
             placeText(where.first);
     isBarrier |= where.second;
@@ -419,7 +433,8 @@ void Grid::lookForDeadlock() {
   if (gone)
     text += "; " + std::to_string(gone) + " have ended";
   bool isDivergent = isBarrier && !looking;
-  std::string at = places.empty() ? code.places.front().function : placeText(places.begin()->first.first);
+  std::string at =
+      places.empty() ? code.places.front().function : placeText(places.begin()->first.first);
   finding = std::make_unique<EmulatorError>(
       isDivergent ? EmulatorError::DivergentBarrier : EmulatorError::Deadlock,
       at + ": " + (isDivergent ? "divergent barrier: " : "deadlock: ") + text + " (block " +

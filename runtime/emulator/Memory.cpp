@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Memory.h"
 
-#include "llvm/Support/MathExtras.h"
 #include "runtime/emulator/Grid.h"
+#include "llvm/Support/MathExtras.h"
 #include <cstring>
 #include <sys/mman.h>
 
@@ -16,7 +16,8 @@ using namespace llvm;
 using namespace tegula;
 using namespace tegula::emulator;
 
-/// Descriptors of shared memory hold the low bits of an address alone (PTX ISA, "Matrix descriptor").
+/// Descriptors of shared memory hold the low bits of an address alone (PTX ISA, "Matrix
+/// descriptor").
 static constexpr uint64_t arenaAlignment = 256 << 10;
 
 Memory::Memory(const EmulatedCode &code) : code(code), lastOf(code.accesses.size()) {
@@ -33,7 +34,8 @@ void Memory::insert(Region region, BufferContents contents) {
   if (!region.bytes)
     return;
   region.isReadOnly = contents == BufferContents::Constant;
-  region.shadow = std::make_unique<Shadow>(code, region.bytes, contents != BufferContents::Undefined);
+  region.shadow =
+      std::make_unique<Shadow>(code, region.bytes, contents != BufferContents::Undefined);
   const char *begin = region.begin;
   regions[begin] = std::move(region);
 }
@@ -73,7 +75,8 @@ void Memory::startLaunch(StringRef name, uint64_t dynamicSharedBytes) {
   dynamicBytes = dynamicSharedBytes;
 }
 
-/// Low addresses, so that the 32 bits that PTX has for an address in shared memory are the whole of it.
+/// Low addresses, so that the 32 bits that PTX has for an address in shared memory are the whole of
+/// it.
 static char *allocateArena(uint64_t bytes) {
   void *memory = mmap(nullptr, bytes + arenaAlignment, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0);
@@ -132,11 +135,14 @@ std::string Memory::nameOf(const void *address) const {
   const Region *region = find(static_cast<const char *>(address));
   if (!region)
     return "no buffer";
-  return "byte " + std::to_string(static_cast<const char *>(address) - region->begin) + " of '" + region->name + "'";
+  return "byte " + std::to_string(static_cast<const char *>(address) - region->begin) + " of '" +
+         region->name + "'";
 }
 
 static Twine verb(const EmulatedAccess &access) {
-  return access.reads && access.writes ? "an atomic operation" : access.reads ? "a read" : "a write";
+  return access.reads && access.writes ? "an atomic operation"
+         : access.reads                ? "a read"
+                                       : "a write";
 }
 
 void Memory::checkAlignment(Thread &thread, const void *address, const EmulatedAccess &access) {
@@ -145,8 +151,8 @@ void Memory::checkAlignment(Thread &thread, const void *address, const EmulatedA
   const Region *region = find(static_cast<const char *>(address));
   std::string where;
   if (region)
-    where = " at byte " + std::to_string(static_cast<const char *>(address) - region->begin) + " of '" +
-            region->name + "'";
+    where = " at byte " + std::to_string(static_cast<const char *>(address) - region->begin) +
+            " of '" + region->name + "'";
   thread.fail(EmulatorError::Misaligned, access.place,
               verb(access) + " of " + Twine(access.bytes) + " bytes" + where +
                   ", whose address is no multiple of " + Twine(access.alignment));
@@ -161,8 +167,8 @@ void Memory::failOutside(Thread &thread, const char *begin, uint64_t bytes,
     best = &after->second;
   std::string near = "outside of every buffer";
   if (best)
-    near = "at byte " + std::to_string(begin - best->begin) + " of '" + best->name + "', which has " +
-           std::to_string(best->bytes);
+    near = "at byte " + std::to_string(begin - best->begin) + " of '" + best->name +
+           "', which has " + std::to_string(best->bytes);
   thread.fail(EmulatorError::OutOfBounds, access.place,
               "out of bounds: " + verb(access) + " of " + Twine(bytes) + " bytes " + near);
 }
@@ -173,12 +179,13 @@ std::string Memory::describe(const Thread &thread, const Shadow::Record &earlier
   std::string who = "thread " + std::to_string(earlier.thread % perBlock);
   if (block != thread.block.index)
     who += " of block " + std::to_string(block);
-  return (verb(access) + (earlier.clock == Shadow::Record::underWay ? " under way" : "") + " by " + who + " at " +
-          code.places[access.place].text)
+  return (verb(access) + (earlier.clock == Shadow::Record::underWay ? " under way" : "") + " by " +
+          who + " at " + code.places[access.place].text)
       .str();
 }
 
-void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t number, AccessTime time) {
+void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t number,
+                   AccessTime time) {
   const EmulatedAccess &access = code.accesses[number];
   checkAlignment(thread, address, access);
   if (!bytes)
@@ -210,7 +217,8 @@ void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t
   }
   if (!region->block && thread.grid.usesDependentLaunch() && !thread.hasWaited)
     thread.fail(EmulatorError::Race, access.place,
-                "race on '" + region->name + "': " + verb(access) + " before the thread waits for the launch before");
+                "race on '" + region->name + "': " + verb(access) +
+                    " before the thread waits for the launch before");
   if (region->launch != launch)
     shadow.forgetAccesses();
   region->launch = launch;
@@ -230,8 +238,8 @@ void Memory::checkLocal(Thread &thread, const void *object, uint64_t size, const
   int64_t offset = static_cast<const char *>(address) - static_cast<const char *>(object);
   if (offset < 0 || uint64_t(offset) + access.bytes > size)
     thread.fail(EmulatorError::OutOfBounds, access.place,
-                "out of bounds: " + verb(access) + " of " + Twine(access.bytes) + " bytes at byte " +
-                    Twine(offset) + " of a thread's own " + Twine(size));
+                "out of bounds: " + verb(access) + " of " + Twine(access.bytes) +
+                    " bytes at byte " + Twine(offset) + " of a thread's own " + Twine(size));
 }
 
 void Memory::checkShown(Thread &thread, const void *address, uint64_t bytes, uint32_t number) {
@@ -242,7 +250,10 @@ void Memory::checkShown(Thread &thread, const void *address, uint64_t bytes, uin
     return;
   uint64_t offset = static_cast<const char *>(address) - region->begin;
   if (std::optional<Shadow::Conflict> conflict = region->shadow->findHidden(thread, offset, bytes))
-    thread.fail(EmulatorError::MissingFence, code.accesses[number].place,
-                (code.accesses[number].writes ? "a bulk copy uses '" : "a product or a bulk copy reads '") + region->name + "' at byte " +
-                    Twine(conflict->offset) + ", and no fence.proxy.async is between that and " + describe(thread, conflict->earlier));
+    thread.fail(
+        EmulatorError::MissingFence, code.accesses[number].place,
+        (code.accesses[number].writes ? "a bulk copy uses '" : "a product or a bulk copy reads '") +
+            region->name + "' at byte " + Twine(conflict->offset) +
+            ", and no fence.proxy.async is between that and " +
+            describe(thread, conflict->earlier));
 }

@@ -44,7 +44,6 @@ public:
   Memory &operator=(const Memory &) = delete;
   ~Memory();
 
-
   void addGlobal(llvm::StringRef name, const void *begin, uint64_t bytes, BufferContents contents);
   /// Says that a buffer has been written by the host.
   void define(const void *begin);
@@ -64,7 +63,8 @@ public:
   /// The same of an access to a thread's own object.
   void checkLocal(Thread &thread, const void *object, uint64_t size, const void *address,
                   uint32_t access);
-  /// Ends the launch where what has been written there, which the thread may read, is not yet what products read.
+  /// Ends the launch where what has been written there, which the thread may read, is not yet what
+  /// products read.
   void checkShown(Thread &thread, const void *address, uint64_t bytes, uint32_t access);
 
 private:

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The synchronisation of the PTX memory model (PTX ISA, "Memory Consistency Model") as vector clocks: a
-// release makes known what the thread knows, an acquire that reads from it learns that; a fence makes the
-// strong writes after it releases and the strong reads before it acquires. Barriers are in Grid.cpp. Tensor cores read
-// shared memory as another proxy does: they see what threads have written after a fence of either side alone.
+// The synchronisation of the PTX memory model (PTX ISA, "Memory Consistency Model") as vector
+// clocks: a release makes known what the thread knows, an acquire that reads from it learns that; a
+// fence makes the strong writes after it releases and the strong reads before it acquires. Barriers
+// are in Grid.cpp. Tensor cores read shared memory as another proxy does: they see what threads
+// have written after a fence of either side alone.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Grid.h"

@@ -75,9 +75,9 @@ void Thread::checkAfter(const TransactionBarrier &barrier, const TransactionPhas
       (!phase.countsStores && !phase.arrivals.findUnordered(*this)))
     return;
   fail(EmulatorError::UnorderedPhase, place,
-       "is at phase " + Twine(number + 1) + " of the barrier at " + grid.memory.nameOf(barrier.address) +
-           ", in another order of execution at phase " + Twine(number) +
-           ": nothing that happened before says that this one has ended");
+       "is at phase " + Twine(number + 1) + " of the barrier at " +
+           grid.memory.nameOf(barrier.address) + ", in another order of execution at phase " +
+           Twine(number) + ": nothing that happened before says that this one has ended");
 }
 
 void Thread::arrive(TransactionBarrier &barrier, bool isStore, uint32_t place) {
@@ -104,7 +104,8 @@ void Thread::tryEndPhase(TransactionBarrier &barrier, uint32_t place) {
 void Thread::waitFor(TransactionBarrier &barrier, bool parity, uint32_t place) {
   bool isOpen = (barrier.phase & 1) == parity;
   if (barrier.phase > !isOpen)
-    checkAfter(barrier, isOpen ? barrier.before : barrier.twoBefore, barrier.phase - 1 - !isOpen, place);
+    checkAfter(barrier, isOpen ? barrier.before : barrier.twoBefore, barrier.phase - 1 - !isOpen,
+               place);
   (isOpen ? barrier.now : barrier.before).waits.add(*this);
   while ((barrier.phase & 1) == parity) {
     barrier.waiting.push_back(this);

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Shadow.h"
 
+#include "runtime/emulator/Grid.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
-#include "runtime/emulator/Grid.h"
 #include <cstring>
 
 using namespace llvm;
@@ -35,7 +35,8 @@ void Shadow::forgetAccesses() {
   lists.clear();
 }
 
-/// Cells small enough that the range is a number of whole ones. What touched the larger touched its parts.
+/// Cells small enough that the range is a number of whole ones. What touched the larger touched its
+/// parts.
 void Shadow::refine(Page &page, uint64_t begin, uint64_t end) {
   uint64_t finer = page.granule;
   while ((begin | end) % finer)
@@ -66,12 +67,15 @@ bool Shadow::isOrdered(const Thread &thread, const Record &earlier) const {
   return thread.known.of(block, index) >= earlier.clock;
 }
 
-std::optional<Shadow::Conflict> Shadow::findHidden(const Thread &thread, uint64_t offset, uint64_t count) const {
+std::optional<Shadow::Conflict> Shadow::findHidden(const Thread &thread, uint64_t offset,
+                                                   uint64_t count) const {
   uint32_t perBlock = thread.grid.numThreads;
   auto isHidden = [&](const Record &one) {
-    return !code.accesses[one.access].isBulk && thread.known.of(one.thread / perBlock, perBlock + one.thread % perBlock) < one.clock;
+    return !code.accesses[one.access].isBulk &&
+           thread.known.of(one.thread / perBlock, perBlock + one.thread % perBlock) < one.clock;
   };
-  for (uint64_t number = offset / pageBytes, last = std::min<uint64_t>(divideCeil(offset + count, pageBytes), pages.size());
+  for (uint64_t number = offset / pageBytes,
+                last = std::min<uint64_t>(divideCeil(offset + count, pageBytes), pages.size());
        number < last; ++number) {
     const Page &page = pages[number];
     uint64_t base = number * pageBytes, begin = std::max(offset, base) - base;
@@ -127,7 +131,8 @@ void Shadow::add(const Thread &thread, Record &set, const Record &record) {
     return;
   }
   List &list = lists[set.clock];
-  // The last are often the thread's own. Of long lists (all blocks read one byte) the rest is looked at now and then.
+  // The last are often the thread's own. Of long lists (all blocks read one byte) the rest is
+  // looked at now and then.
   while (!list.records.empty() && isOrdered(thread, list.records.back()))
     list.records.pop_back();
   if (list.records.size() >= list.pruneAt)
@@ -142,7 +147,9 @@ void Shadow::prune(const Thread &thread, List &list) {
 
 /// What the thread had under way is what is entered next.
 void Shadow::endOwn(Record &set, uint32_t thread) {
-  auto isIt = [&](const Record &one) { return one.thread == thread && one.clock == Record::underWay; };
+  auto isIt = [&](const Record &one) {
+    return one.thread == thread && one.clock == Record::underWay;
+  };
   if (isIt(set)) {
     set = Record();
   } else if (set.thread == Record::several) { // it is the only one
@@ -162,15 +169,17 @@ std::optional<Shadow::Conflict> Shadow::enter(const Thread &thread, uint64_t off
   record.access = number;
   for (uint64_t begin = offset, end = offset + count, next; begin < end; begin = next) {
     next = std::min(end, alignDown(begin, pageBytes) + pageBytes);
-    if (std::optional<Conflict> conflict = enterPage(thread, begin / pageBytes, begin % pageBytes,
-                                                     begin % pageBytes + (next - begin), record, time))
+    if (std::optional<Conflict> conflict =
+            enterPage(thread, begin / pageBytes, begin % pageBytes,
+                      begin % pageBytes + (next - begin), record, time))
       return conflict;
   }
   return std::nullopt;
 }
 
 /// The part of an access from byte `begin` of a page on.
-std::optional<Shadow::Conflict> Shadow::enterPage(const Thread &thread, uint64_t number, uint64_t begin, uint64_t end,
+std::optional<Shadow::Conflict> Shadow::enterPage(const Thread &thread, uint64_t number,
+                                                  uint64_t begin, uint64_t end,
                                                   const Record &record, AccessTime time) {
   Page &page = pages[number];
   if ((begin | end) % page.granule || page.cells.empty())

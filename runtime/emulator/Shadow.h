@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For each few bytes of a buffer, the accesses of one launch that a later one may race with: writes and reads
-// that did not happen before one another. (FastTrack, Flanagan and Freund 2009, keeps one write; atomic
-// operations make several.) And which bytes have been written at all. How few bytes are told apart depends on
-// the accesses of each page: of a ring of tiles all are of 16 bytes, of the barriers beside it they are not.
+// For each few bytes of a buffer, the accesses of one launch that a later one may race with: writes
+// and reads that did not happen before one another. (FastTrack, Flanagan and Freund 2009, keeps one
+// write; atomic operations make several.) And which bytes have been written at all. How few bytes
+// are told apart depends on the accesses of each page: of a ring of tiles all are of 16 bytes, of
+// the barriers beside it they are not.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_EMULATOR_SHADOW_H
@@ -22,8 +23,8 @@ namespace tegula::emulator {
 
 class Thread;
 
-/// When an access happens: now; at some time up to a wait that follows, so that no other is before or after it; or up to
-/// now, one that has begun.
+/// When an access happens: now; at some time up to a wait that follows, so that no other is before
+/// or after it; or up to now, one that has begun.
 enum class AccessTime { Now, Begins, Ends };
 
 class Shadow {
@@ -68,9 +69,10 @@ private:
   };
   static constexpr uint64_t pageBytes = 1024;
   void refine(Page &page, uint64_t begin, uint64_t end);
-  std::optional<Conflict> enterPage(const Thread &thread, uint64_t number, uint64_t begin, uint64_t end, const Record &record,
-                                    AccessTime time);
-  const Record *findRace(const Thread &thread, const Record &set, const EmulatedAccess &access) const;
+  std::optional<Conflict> enterPage(const Thread &thread, uint64_t number, uint64_t begin,
+                                    uint64_t end, const Record &record, AccessTime time);
+  const Record *findRace(const Thread &thread, const Record &set,
+                         const EmulatedAccess &access) const;
   bool isOrdered(const Thread &thread, const Record &earlier) const;
   void add(const Thread &thread, Record &set, const Record &record);
   void endOwn(Record &set, uint32_t thread);
@@ -78,8 +80,8 @@ private:
 
   const EmulatedCode &code;
   uint64_t bytes;
-  std::vector<Page> pages; // empty: no accesses yet
-  std::vector<List> lists; // of cells with several records
+  std::vector<Page> pages;      // empty: no accesses yet
+  std::vector<List> lists;      // of cells with several records
   std::vector<uint8_t> defined; // by byte; empty: all are
 };
 

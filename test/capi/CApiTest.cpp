@@ -41,13 +41,14 @@ TEST(CApi, Versions) {
 }
 
 TEST(CApi, DescribesProgramsAsDeclared) {
-  Program program = parse("kernel first(x: T[..., N]) -> (y: T[..., N]) { y[..., i] = x[..., i] }\n"
-                          "kernel second(x: f32[M, 3*M], b: f32[M] = 0, cache: inout i32[M], s: f32,\n"
-                          "              stride: int[2] = (1, 2), eps: float = 1e-5)\n"
-                          "    -> (y: f32[M]) {\n"
-                          "  y[i] = x[i, 0] * s + b[i] + eps * stride[0]\n"
-                          "  cache[i] = cache[i] + 1\n"
-                          "}\n");
+  Program program =
+      parse("kernel first(x: T[..., N]) -> (y: T[..., N]) { y[..., i] = x[..., i] }\n"
+            "kernel second(x: f32[M, 3*M], b: f32[M] = 0, cache: inout i32[M], s: f32,\n"
+            "              stride: int[2] = (1, 2), eps: float = 1e-5)\n"
+            "    -> (y: f32[M]) {\n"
+            "  y[i] = x[i, 0] * s + b[i] + eps * stride[0]\n"
+            "  cache[i] = cache[i] + 1\n"
+            "}\n");
   ASSERT_EQ(tegula_num_kernels(program.get()), 2u);
   EXPECT_STREQ(tegula_kernel_name(program.get(), 0), "first");
   EXPECT_STREQ(tegula_kernel_name(program.get(), 1), "second");
@@ -153,7 +154,8 @@ TEST(CApi, RefusesWrongOptions) {
   EXPECT_THAT(setting("Q", "4"), HasSubstr("'Q'"));
   EXPECT_THAT(setting("eps", "many"), HasSubstr("eps takes a number"));
   EXPECT_THAT(setting("T", "f33"), HasSubstr("f33"));
-  Program needy = parse("kernel k(x: f32[N], n: int, e: float, b: bool) -> (y: f32[N]) { y[i] = x[i]*n + e + where(b, 1, 0) }");
+  Program needy = parse("kernel k(x: f32[N], n: int, e: float, b: bool) -> (y: f32[N]) { y[i] = "
+                        "x[i]*n + e + where(b, 1, 0) }");
   std::swap(program, needy);
   EXPECT_THAT(setting("n", "2"), HasSubstr("needs 'e', a constant without a default"));
   EXPECT_THAT(refused([](auto &) {}), HasSubstr("needs 'n'"));
@@ -187,7 +189,8 @@ TEST(CApi, RefusesWrongArguments) {
   EXPECT_THAT(refused({good, good}), HasSubstr("takes 3 arguments, 2 given"));
   EXPECT_THAT(refused({good, tensor(y, seven), tensor(z, eight)}), HasSubstr("[7]"));
   EXPECT_THAT(refused({good, tensor(y, square), tensor(z, eight)}), HasSubstr("[2, 4]"));
-  EXPECT_THAT(refused({tensor(x, negative), tensor(y, negative), output(z)}), HasSubstr("negative"));
+  EXPECT_THAT(refused({tensor(x, negative), tensor(y, negative), output(z)}),
+              HasSubstr("negative"));
   EXPECT_THAT(refused({good, tensor(y, eight, TEGULA_F64), tensor(z, eight)}), HasSubstr("f64"));
   EXPECT_THAT(refused({good, tensor(y, eight), tensor(z, eight, TEGULA_F16)}), HasSubstr("f16"));
   EXPECT_THAT(refused({good, tensor(y, eight), tensor(z, seven)}), HasSubstr("'z'"));
@@ -244,8 +247,10 @@ TEST(CApi, CompilesWhatItIsTold) {
   tegula_value scalar{};
   scalar.number = 2;
   Message message;
-  EXPECT_EQ(launch(kernel, {tensor(in.data(), shape, TEGULA_F16), tensor(bias.data(), row),
-                            output(out.data(), TEGULA_F16), scalar}, &message),
+  EXPECT_EQ(launch(kernel,
+                   {tensor(in.data(), shape, TEGULA_F16), tensor(bias.data(), row),
+                    output(out.data(), TEGULA_F16), scalar},
+                   &message),
             TEGULA_OK)
       << message.text();
   EXPECT_THAT(out, testing::Each(0x4480));
@@ -263,7 +268,8 @@ TEST(CApi, ScalarsWithADefaultArePassedWhereNamed) {
   Kernel byDefault = compile(context, program, options);
   EXPECT_EQ(tegula_num_arguments(byDefault.get()), 2u);
   Message message;
-  EXPECT_EQ(launch(byDefault, {tensor(x, shape), output(y)}, &message), TEGULA_OK) << message.text();
+  EXPECT_EQ(launch(byDefault, {tensor(x, shape), output(y)}, &message), TEGULA_OK)
+      << message.text();
   EXPECT_THAT(y, testing::ElementsAre(3, 5));
   const char *given = "s";
   options.optionals = &given;
@@ -277,7 +283,8 @@ TEST(CApi, ScalarsWithADefaultArePassedWhereNamed) {
 
 TEST(CApi, ScalarsAreOfTheirType) {
   Context context = makeContext();
-  Program program = parse("kernel k(x: f32[N], a: u8, h: f16, w: u32) -> (y: f64[N]) { y[i] = f64(h) + a + f64(w) }");
+  Program program = parse(
+      "kernel k(x: f32[N], a: u8, h: f16, w: u32) -> (y: f64[N]) { y[i] = f64(h) + a + f64(w) }");
   Kernel kernel = compile(context, program, compileOptions());
   float x[] = {0};
   double y[1] = {};
@@ -311,11 +318,12 @@ TEST(CApi, KernelsOutliveTheirContextAndProgram) {
 }
 
 TEST(CApi, InfersShapesAndDecidesGuards) {
-  Kernel kernel = compile(makeContext(), parse("kernel k(x: f32[M, N], w: f32[K]) -> (y: f32[M, P], "
-                                               "t: f32[N]) where P = N - K + 1 {\n"
-                                               "  y[i, p] = sum(x[i, p + k] * w[k] for k)\n"
-                                               "  t[j] = x[2, j]\n"
-                                               "}"));
+  Kernel kernel =
+      compile(makeContext(), parse("kernel k(x: f32[M, N], w: f32[K]) -> (y: f32[M, P], "
+                                   "t: f32[N]) where P = N - K + 1 {\n"
+                                   "  y[i, p] = sum(x[i, p + k] * w[k] for k)\n"
+                                   "  t[j] = x[2, j]\n"
+                                   "}"));
   ASSERT_GE(tegula_num_guards(kernel.get()), 1u);
   for (size_t i = 0; i < tegula_num_guards(kernel.get()); ++i)
     EXPECT_STRNE(tegula_guard(kernel.get(), i).condition, "");
@@ -325,7 +333,8 @@ TEST(CApi, InfersShapesAndDecidesGuards) {
   int64_t shapes[3] = {};
   size_t bytes = 77;
   Message message;
-  EXPECT_EQ(tegula_infer(kernel.get(), arguments.data(), 4, shapes, &bytes, message.out()), TEGULA_OK)
+  EXPECT_EQ(tegula_infer(kernel.get(), arguments.data(), 4, shapes, &bytes, message.out()),
+            TEGULA_OK)
       << message.text();
   EXPECT_THAT(shapes, ElementsAre(4, 8, 10));
   arguments[0].shape = small.data();
@@ -361,12 +370,14 @@ TEST(CApi, UsesTheWorkspaceGiven) {
   ASSERT_EQ(tegula_launch(kernel.get(), arguments.data(), 2, &options, nullptr), TEGULA_OK);
   EXPECT_EQ(y, again);
   EXPECT_NEAR(y[4], 5.0 / 7, 1e-6);
-  EXPECT_FALSE(std::all_of(memory.get(), memory.get() + bytes, [](char c) { return c == char(0xAA); }));
+  EXPECT_FALSE(
+      std::all_of(memory.get(), memory.get() + bytes, [](char c) { return c == char(0xAA); }));
   // Too small a workspace is not used.
   std::memset(memory.get(), 0xAA, bytes);
   options.workspace_bytes = bytes - 1;
   ASSERT_EQ(tegula_launch(kernel.get(), arguments.data(), 2, &options, nullptr), TEGULA_OK);
-  EXPECT_TRUE(std::all_of(memory.get(), memory.get() + bytes, [](char c) { return c == char(0xAA); }));
+  EXPECT_TRUE(
+      std::all_of(memory.get(), memory.get() + bytes, [](char c) { return c == char(0xAA); }));
   options.workspace = memory.get() + 64;
   EXPECT_EQ(tegula_launch(kernel.get(), arguments.data(), 2, &options, nullptr), TEGULA_WRONG_CALL);
 }
@@ -378,9 +389,11 @@ TEST(CApi, ReportsSubscriptsThatDataMadeWrong) {
   std::vector<float> table = {1, 2, 3}, y(3, 9);
   std::vector<int64_t> ids = {0, 5, 2}, three = {3};
   Message message;
-  EXPECT_EQ(launch(kernel, {tensor(table.data(), three), tensor(ids.data(), three, TEGULA_I64),
-                            output(y.data())}, &message),
-            TEGULA_WRONG_RESULT);
+  EXPECT_EQ(
+      launch(kernel,
+             {tensor(table.data(), three), tensor(ids.data(), three, TEGULA_I64), output(y.data())},
+             &message),
+      TEGULA_WRONG_RESULT);
   EXPECT_THAT(message.text(), HasSubstr("test.tgl:2:"));
   EXPECT_THAT(message.text(), HasSubstr("is 5"));
   EXPECT_THAT(y, ElementsAre(1, 0, 3));
@@ -410,8 +423,9 @@ TEST(CApi, MakesPtxWithoutADevice) {
     EXPECT_THAT(tegula_stage(kernel.get(), "ptx"), HasSubstr(std::string(".target ") + target));
     std::vector<int64_t> shape = {4};
     Message message;
-    EXPECT_EQ(launch(kernel, {tensor(nullptr, shape), tensor(nullptr, shape), output(nullptr)}, &message),
-              TEGULA_WRONG_CALL);
+    EXPECT_EQ(
+        launch(kernel, {tensor(nullptr, shape), tensor(nullptr, shape), output(nullptr)}, &message),
+        TEGULA_WRONG_CALL);
     EXPECT_THAT(message.text(), HasSubstr("compile it for cuda"));
   }
 }
@@ -452,9 +466,10 @@ TEST(CApi, ThreadsCompileAndRunDifferentKernels) {
                           "y = layer_norm(x, N)",
                           "y = linear(x, x)"};
   onManyThreads([&](unsigned index) {
-    std::string text = "kernel softplus_(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = softplus(x[i, j]) }\n"
-                       "kernel k(x: f32[N, N]) -> (y: f32[N, N]) {\n  " +
-                       std::string(bodies[index]) + "\n}\n";
+    std::string text =
+        "kernel softplus_(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = softplus(x[i, j]) }\n"
+        "kernel k(x: f32[N, N]) -> (y: f32[N, N]) {\n  " +
+        std::string(bodies[index]) + "\n}\n";
     for (unsigned round = 0; round < 3; ++round) {
       Program program = parse(text);
       Kernel kernel = compile(context, program);
@@ -489,8 +504,9 @@ TEST(CApi, ThreadsLaunchOneKernel) {
       int64_t size = 1 + (round * 37 + index) % 29 + (round % 50 == 0 ? 200000 : 0);
       std::vector<int64_t> shape = {size};
       std::vector<float> x(size, float(index)), y(size, float(round)), z(size);
-      ASSERT_EQ(launch(kernel, {tensor(x.data(), shape), tensor(y.data(), shape), output(z.data())}),
-                TEGULA_OK);
+      ASSERT_EQ(
+          launch(kernel, {tensor(x.data(), shape), tensor(y.data(), shape), output(z.data())}),
+          TEGULA_OK);
       ASSERT_EQ(z.front(), float(index + round));
       ASSERT_EQ(z.back(), float(index + round));
     }
@@ -499,10 +515,11 @@ TEST(CApi, ThreadsLaunchOneKernel) {
 
 TEST(CApi, LaunchesStop) {
   for (unsigned threads : {1, 3}) {
-    Kernel kernel = compile(makeContext(threads), parse("kernel k(x: f32[N]) -> (y: f32[N], z: f32[N]) {\n"
-                                                        "  y[i] = sum(sin(x[i]*j) for j in 100000)\n"
-                                                        "  z[i] = y[N - 1 - i]\n"
-                                                        "}\n"));
+    Kernel kernel =
+        compile(makeContext(threads), parse("kernel k(x: f32[N]) -> (y: f32[N], z: f32[N]) {\n"
+                                            "  y[i] = sum(sin(x[i]*j) for j in 100000)\n"
+                                            "  z[i] = y[N - 1 - i]\n"
+                                            "}\n"));
     std::vector<float> x(1000000), y(x.size()), z(x.size());
     std::vector<int64_t> large = {int64_t(x.size())}, small = {3};
     int stop = 0;
@@ -514,8 +531,10 @@ TEST(CApi, LaunchesStop) {
       __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     });
     Message message;
-    std::vector<tegula_value> arguments = {tensor(x.data(), large), output(y.data()), output(z.data())};
-    EXPECT_EQ(tegula_launch(kernel.get(), arguments.data(), 3, &options, message.out()), TEGULA_STOPPED); // of many minutes
+    std::vector<tegula_value> arguments = {tensor(x.data(), large), output(y.data()),
+                                           output(z.data())};
+    EXPECT_EQ(tegula_launch(kernel.get(), arguments.data(), 3, &options, message.out()),
+              TEGULA_STOPPED); // of many minutes
     EXPECT_THAT(message.text(), testing::HasSubstr("was stopped"));
     stopper.join();
     // The pool goes on, for those that are stopped at once too.

@@ -56,15 +56,17 @@ inline tegula_compile_options compileOptions() {
 }
 
 inline Kernel compile(const Context &context, const Program &program,
-               tegula_compile_options options = compileOptions()) {
+                      tegula_compile_options options = compileOptions()) {
   tegula_kernel *kernel = nullptr;
   Message message;
-  EXPECT_EQ(tegula_compile(context.get(), program.get(), &options, &kernel, message.out()), TEGULA_OK)
+  EXPECT_EQ(tegula_compile(context.get(), program.get(), &options, &kernel, message.out()),
+            TEGULA_OK)
       << message.text();
   return Kernel(kernel);
 }
 
-inline tegula_value tensor(void *data, const std::vector<int64_t> &shape, tegula_dtype dtype = TEGULA_F32) {
+inline tegula_value tensor(void *data, const std::vector<int64_t> &shape,
+                           tegula_dtype dtype = TEGULA_F32) {
   tegula_value value{};
   value.data = data;
   value.shape = shape.data();
@@ -82,13 +84,13 @@ inline tegula_value output(void *data, tegula_dtype dtype = TEGULA_F32) {
 }
 
 inline tegula_status launch(const Kernel &kernel, const std::vector<tegula_value> &arguments,
-                     Message *message = nullptr) {
+                            Message *message = nullptr) {
   return tegula_launch(kernel.get(), arguments.data(), arguments.size(), nullptr,
                        message ? message->out() : nullptr);
 }
 
 inline const char *const addText = "kernel add(x: f32[N], y: f32[N]) -> (z: f32[N]) {\n"
-                            "  z[i] = x[i] + y[i]\n"
-                            "}\n";
+                                   "  z[i] = x[i] + y[i]\n"
+                                   "}\n";
 
 #endif // TEGULA_TEST_CAPI_CAPITESTING_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a launch asks of the driver, and what is refused before it is asked anything: test/fakecuda in the place of
-// the driver, which runs nothing.
+// What a launch asks of the driver, and what is refused before it is asked anything: test/fakecuda
+// in the place of the driver, which runs nothing.
 //
 //===----------------------------------------------------------------------===//
 #include <tegula/tegula.h>
@@ -61,7 +61,8 @@ protected:
 
   tegula_status compile(const std::string &text, bool dependentLaunches = false) {
     tegula_program *parsed = nullptr;
-    EXPECT_EQ(tegula_parse(text.data(), text.size(), nullptr, &parsed, out()), TEGULA_OK) << this->text();
+    EXPECT_EQ(tegula_parse(text.data(), text.size(), nullptr, &parsed, out()), TEGULA_OK)
+        << this->text();
     Program program(parsed);
     tegula_compile_options options{};
     options.struct_bytes = sizeof(options);
@@ -98,7 +99,8 @@ protected:
 
   Prepared prepare(const std::vector<tegula_value> &arguments) {
     tegula_prepared *made = nullptr;
-    EXPECT_EQ(tegula_prepare(kernel.get(), arguments.data(), arguments.size(), &made, out()), TEGULA_OK)
+    EXPECT_EQ(tegula_prepare(kernel.get(), arguments.data(), arguments.size(), &made, out()),
+              TEGULA_OK)
         << text();
     return Prepared(made);
   }
@@ -109,7 +111,8 @@ protected:
     EXPECT_EQ(launch(arguments), TEGULA_WRONG_CALL);
     for (const std::string &word : words)
       EXPECT_THAT(text(), HasSubstr(word));
-    for (const char *call : {"cuLaunchKernel", "cuLaunchKernelEx", "cuMemAllocAsync", "cuMemsetD8Async"})
+    for (const char *call :
+         {"cuLaunchKernel", "cuLaunchKernelEx", "cuMemAllocAsync", "cuMemsetD8Async"})
       EXPECT_EQ(fakecuda::record().count(call), 0u) << call;
   }
 
@@ -120,7 +123,8 @@ protected:
   std::vector<std::unique_ptr<std::vector<int64_t>>> shapes;
 };
 
-const char *const addText = "kernel add(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }";
+const char *const addText =
+    "kernel add(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }";
 /// Two launches, and a temporary of N elements between them.
 const char *const chainText = "kernel chain(x: f32[N]) -> (y: f32[N]) {\n"
                               "  total = sum(x[i] for i)\n"
@@ -133,7 +137,8 @@ const char *const chainText = "kernel chain(x: f32[N]) -> (y: f32[N]) {\n"
 
 TEST_F(DeviceTest, ALaunchIsOneCallOfTheDriver) {
   ASSERT_EQ(compile(addText), TEGULA_OK) << text();
-  std::vector<tegula_value> arguments = {tensor(0x1000, {100}), tensor(0x2000, {100}), tensor(0x3000)};
+  std::vector<tegula_value> arguments = {tensor(0x1000, {100}), tensor(0x2000, {100}),
+                                         tensor(0x3000)};
   ASSERT_EQ(launch(arguments), TEGULA_OK) << text();
   for (int again = 0; again < 3; ++again) {
     fakecuda::record().calls.clear();
@@ -151,7 +156,9 @@ TEST_F(DeviceTest, SizesHaveCodeOfTheirOwn) {
   auto launchOf = [&](int64_t size, uintptr_t address = 0x1000) {
     fakecuda::record().calls.clear();
     fakecuda::record().launches.clear();
-    EXPECT_EQ(launch({tensor(address, {size}), tensor(0x200000, {size}), tensor(0x300000)}), TEGULA_OK) << text();
+    EXPECT_EQ(launch({tensor(address, {size}), tensor(0x200000, {size}), tensor(0x300000)}),
+              TEGULA_OK)
+        << text();
     EXPECT_EQ(fakecuda::record().launches.size(), 1u);
     return fakecuda::record().launches[0];
   };
@@ -176,13 +183,15 @@ TEST_F(DeviceTest, SizesHaveCodeOfTheirOwn) {
 TEST_F(DeviceTest, CodeForAnySizesOnRequest) {
   anySizes = true;
   ASSERT_EQ(compile(addText), TEGULA_OK) << text();
-  ASSERT_EQ(launch({tensor(0x1000, {4096}), tensor(0x20000, {4096}), tensor(0x30000)}), TEGULA_OK) << text();
+  ASSERT_EQ(launch({tensor(0x1000, {4096}), tensor(0x20000, {4096}), tensor(0x30000)}), TEGULA_OK)
+      << text();
   EXPECT_EQ(fakecuda::record().count("cuModuleLoadData"), 0u);
   EXPECT_EQ(fakecuda::record().launches[0].blocks, 16u);
 }
 
 TEST_F(DeviceTest, APreparedCallPutsAddressesAndScalarsInPlace) {
-  ASSERT_EQ(compile("kernel scale(x: f32[M, N], s: f32, n: i32) -> (y: f32[M, N]) { y[i, j] = s * x[i, j] + n }"),
+  ASSERT_EQ(compile("kernel scale(x: f32[M, N], s: f32, n: i32) -> (y: f32[M, N]) { y[i, j] = s * "
+                    "x[i, j] + n }"),
             TEGULA_OK)
       << text();
   tegula_value number = tensor(0);
@@ -313,7 +322,8 @@ TEST_F(DeviceTest, CallsInOneWorkspaceDoNotMix) {
   std::vector<std::thread> threads;
   for (uintptr_t number = 1; number <= 4; ++number)
     threads.emplace_back([&, number] {
-      void *data[] = {reinterpret_cast<void *>(number << 20), reinterpret_cast<void *>(number << 24)};
+      void *data[] = {reinterpret_cast<void *>(number << 20),
+                      reinterpret_cast<void *>(number << 24)};
       for (int n = 0; n < 100; ++n)
         EXPECT_EQ(tegula_launch_prepared(call.get(), data, 2, nullptr, nullptr), TEGULA_OK);
     });
@@ -360,7 +370,8 @@ TEST_F(DeviceTest, WhatCannotRunIsRefusedByName) {
   expectRefused({x, z}, {"takes 3 arguments, 2 given"});
   expectRefused({tensor(0x1000, {10, 10}), z, y}, {"'x' has dims [N]", "shape [10, 10]"});
   expectRefused({x, tensor(0x2000, {99}), y}, {"'z'", "100", "99"});
-  expectRefused({x, z, tensor(0x3000, {101})}, {"'y' has dims [N] = [100], the argument has shape [101]"});
+  expectRefused({x, z, tensor(0x3000, {101})},
+                {"'y' has dims [N] = [100], the argument has shape [101]"});
   expectRefused({tensor(0x1000, {-1}), z, y}, {"'x' has a negative dim"});
   tegula_value other = z;
   other.dtype = TEGULA_F16;
@@ -384,7 +395,8 @@ TEST_F(DeviceTest, PreparedCallsKeepTheGuardsOfMemory) {
   ASSERT_EQ(compile(addText), TEGULA_OK) << text();
   Prepared call = prepare({tensor(0, {100}), tensor(0, {100}), tensor(0)});
   auto run = [&](uintptr_t x, uintptr_t z, uintptr_t y) {
-    void *data[] = {reinterpret_cast<void *>(x), reinterpret_cast<void *>(z), reinterpret_cast<void *>(y)};
+    void *data[] = {reinterpret_cast<void *>(x), reinterpret_cast<void *>(z),
+                    reinterpret_cast<void *>(y)};
     fakecuda::record().calls.clear();
     tegula_status status = tegula_launch_prepared(call.get(), data, 3, nullptr, out());
     EXPECT_EQ(fakecuda::record().count("cuLaunchKernel"), status == TEGULA_OK ? 1u : 0u);
@@ -408,12 +420,16 @@ TEST_F(DeviceTest, GuardsOfTheProgram) {
             TEGULA_OK)
       << text();
   expectRefused({tensor(0x1000, {5}), tensor(0x2000, {9}), tensor(0x3000)}, {"'z'", "2*N", "9"});
-  expectRefused({tensor(0x1000, {1}), tensor(0x2000, {2}), tensor(0x3000)}, {"dim 1 of 'y' is negative: N - 2 (N = 1)"});
-  EXPECT_EQ(launch({tensor(0x1000, {5}), tensor(0x2000, {10}), tensor(0x3000)}), TEGULA_OK) << text();
+  expectRefused({tensor(0x1000, {1}), tensor(0x2000, {2}), tensor(0x3000)},
+                {"dim 1 of 'y' is negative: N - 2 (N = 1)"});
+  EXPECT_EQ(launch({tensor(0x1000, {5}), tensor(0x2000, {10}), tensor(0x3000)}), TEGULA_OK)
+      << text();
 }
 
 TEST_F(DeviceTest, SizesBeyond64Bits) {
-  ASSERT_EQ(compile("kernel outer(x: f32[M], z: f32[N]) -> (y: f32[M, N]) { y[i, j] = x[i] * z[j] }"), TEGULA_OK)
+  ASSERT_EQ(
+      compile("kernel outer(x: f32[M], z: f32[N]) -> (y: f32[M, N]) { y[i, j] = x[i] * z[j] }"),
+      TEGULA_OK)
       << text();
   int64_t huge = int64_t(1) << 40;
   expectRefused({tensor(0x1000, {huge}), tensor(0x2000, {huge}), tensor(0x3000)},
@@ -466,21 +482,26 @@ TEST_F(DeviceTest, EmptyTensorsNeedNoMemory) {
 
 } // namespace
 
-/// On the pretended device, where a launch takes as long as it has blocks, larger tiles than the default's win.
+/// On the pretended device, where a launch takes as long as it has blocks, larger tiles than the
+/// default's win.
 TEST_F(DeviceTest, TunedSchedulesAreUsedWhereTheyAreAskedFor) {
-  const std::string program =
-      "kernel product(a: f32[M, K], b: f32[N, K]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k]*b[j, k] for k) }";
-  std::string folder = testing::TempDir() + "tegula-tuned-" + std::to_string(getpid()), file = folder + "/k.tgl";
+  const std::string program = "kernel product(a: f32[M, K], b: f32[N, K]) -> (c: f32[M, N]) { c[i, "
+                              "j] = sum(a[i, k]*b[j, k] for k) }";
+  std::string folder = testing::TempDir() + "tegula-tuned-" + std::to_string(getpid()),
+              file = folder + "/k.tgl";
   std::filesystem::create_directories(folder);
   std::ofstream(file) << program << '\n';
   setenv("TEGULA_CACHE_DIR", folder.c_str(), 1);
-  std::string command = "FAKE_CUDA_CLOCK=blocks LD_LIBRARY_PATH=" TEGULA_FAKE_DRIVER " " TEGULA_BINARY " tune " + file +
-                        " -d M=256,N=256,K=256 --configurations=16 > " + folder + "/log";
+  std::string command = "FAKE_CUDA_CLOCK=blocks LD_LIBRARY_PATH=" TEGULA_FAKE_DRIVER
+                        " " TEGULA_BINARY " tune " +
+                        file + " -d M=256,N=256,K=256 --configurations=16 > " + folder + "/log";
   ASSERT_EQ(std::system(command.c_str()), 0);
 
   auto blocks = [&](int64_t k) {
     EXPECT_EQ(compile(program), TEGULA_OK) << text();
-    EXPECT_EQ(launch({tensor(0x100000, {256, k}), tensor(0x200000, {256, k}), tensor(0x300000, {256, 256})}), TEGULA_OK)
+    EXPECT_EQ(launch({tensor(0x100000, {256, k}), tensor(0x200000, {256, k}),
+                      tensor(0x300000, {256, 256})}),
+              TEGULA_OK)
         << text();
     unsigned total = 0;
     for (const fakecuda::Launch &one : fakecuda::record().launches)

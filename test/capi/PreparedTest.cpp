@@ -13,10 +13,11 @@ using testing::HasSubstr;
 namespace {
 
 TEST(CApi, PreparedCallsOnTheCpu) {
-  Kernel kernel = compile(makeContext(), parse("kernel k(x: f32[M, N], s: f32, n: i16) -> (y: f32[N, M]) {\n"
-                                               "  h[i, j] = s * x[i, j] + n\n"
-                                               "  y[j, i] = cumsum(h[i, j], over=i)\n"
-                                               "}"));
+  Kernel kernel =
+      compile(makeContext(), parse("kernel k(x: f32[M, N], s: f32, n: i16) -> (y: f32[N, M]) {\n"
+                                   "  h[i, j] = s * x[i, j] + n\n"
+                                   "  y[j, i] = cumsum(h[i, j], over=i)\n"
+                                   "}"));
   std::vector<int64_t> shape = {2, 3}, wrong = {3, 3};
   std::vector<float> x = {1, 2, 3, 4, 5, 6}, y(6);
   tegula_value number{};
@@ -37,7 +38,8 @@ TEST(CApi, PreparedCallsOnTheCpu) {
   int32_t n = -3; // as tegula_argument tells: small integers are i32
   void *data[] = {x.data(), y.data(), &s, &n};
   Message message;
-  ASSERT_EQ(tegula_launch_prepared(call.get(), data, 4, nullptr, message.out()), TEGULA_OK) << message.text();
+  ASSERT_EQ(tegula_launch_prepared(call.get(), data, 4, nullptr, message.out()), TEGULA_OK)
+      << message.text();
   EXPECT_THAT(y, ElementsAre(7, 44, 17, 64, 27, 84));
   s = 1, n = 0; // scalars are those of the launch
   ASSERT_EQ(tegula_launch_prepared(call.get(), data, 4, nullptr, nullptr), TEGULA_OK);
@@ -45,15 +47,17 @@ TEST(CApi, PreparedCallsOnTheCpu) {
 
   auto refused = [&](std::initializer_list<void *> given) {
     std::vector<float> before = y;
-    EXPECT_EQ(tegula_launch_prepared(call.get(), given.begin(), given.size(), nullptr, message.out()),
-              TEGULA_WRONG_CALL);
+    EXPECT_EQ(
+        tegula_launch_prepared(call.get(), given.begin(), given.size(), nullptr, message.out()),
+        TEGULA_WRONG_CALL);
     EXPECT_EQ(y, before);
     return message.text();
   };
   EXPECT_THAT(refused({x.data(), y.data(), &s}), HasSubstr("takes 4 arguments, 3 given"));
   EXPECT_THAT(refused({x.data(), y.data(), &s, nullptr}), HasSubstr("the scalar 'n' is not given"));
   EXPECT_THAT(refused({nullptr, y.data(), &s, &n}), HasSubstr("'x' has no memory"));
-  EXPECT_THAT(refused({reinterpret_cast<char *>(x.data()) + 1, y.data(), &s, &n}), HasSubstr("'x' is not aligned"));
+  EXPECT_THAT(refused({reinterpret_cast<char *>(x.data()) + 1, y.data(), &s, &n}),
+              HasSubstr("'x' is not aligned"));
   EXPECT_THAT(refused({y.data() + 1, y.data(), &s, &n}), HasSubstr("'x' and 'y' overlap"));
   std::string words;
   EXPECT_FALSE(prepare({tensor(nullptr, shape), tensor(nullptr, wrong), number, number}, &words));

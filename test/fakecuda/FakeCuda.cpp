@@ -70,7 +70,7 @@ struct State {
   int devices = 1, capability = 90;
   bool hangs = false, launched = false, countsBlocks = false;
   bool forbidsAllocation = false; // a stream is being captured, and its mode says so
-  double work = 0; // of the device so far, microseconds
+  double work = 0;                // of the device so far, microseconds
   std::string log;
 
   State() {
@@ -169,7 +169,8 @@ bool isHeld(uint64_t address, size_t bytes) {
   if (after == state.allocations.begin())
     return false;
   --after;
-  return address - after->first <= after->second && bytes <= after->second - (address - after->first);
+  return address - after->first <= after->second &&
+         bytes <= after->second - (address - after->first);
 }
 
 void waitForWork() {
@@ -249,8 +250,8 @@ void setCapturing(void *stream, bool capturing) {
 // The driver's interface (cuda.h of CUDA 12 and 13), as far as it is used
 //===----------------------------------------------------------------------===//
 
-#define ENTER()                                                                                         \
-  if (int code = enter(__func__))                                                                       \
+#define ENTER()                                                                                    \
+  if (int code = enter(__func__))                                                                  \
   return code
 
 extern "C" {
@@ -331,12 +332,13 @@ int cuCtxPopCurrent_v2(void **context) {
   return Success;
 }
 int cuGetErrorName(int code, const char **name) {
-  static const std::map<int, const char *> names = {{InvalidValue, "CUDA_ERROR_INVALID_VALUE"},
-                                                    {OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-                                                    {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
-                                                    {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
-                                                    {NoBinaryForGpu, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-                                                    {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+  static const std::map<int, const char *> names = {
+      {InvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {NoBinaryForGpu, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
   auto found = names.find(code);
   *name = found == names.end() ? nullptr : found->second;
   return found == names.end() ? InvalidValue : Success;
@@ -565,8 +567,8 @@ int cuFuncSetAttribute(void *, int, int) {
   ENTER();
   return Success;
 }
-int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                   unsigned, void *stream, void **parameters, void **) {
+int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned,
+                   unsigned, unsigned, void *stream, void **parameters, void **) {
   ENTER();
   return launch(function, blocks, threads, stream, parameters, false);
 }
@@ -584,6 +586,7 @@ int cuLaunchKernelEx(const LaunchConfig *config, void *function, void **paramete
   bool isDependent = false;
   for (unsigned index = 0; index < config->numAttributes; ++index)
     isDependent |= config->attributes[index].id == 6 && config->attributes[index].value[0];
-  return launch(function, config->grid[0], config->block[0], config->stream, parameters, isDependent);
+  return launch(function, config->grid[0], config->block[0], config->stream, parameters,
+                isDependent);
 }
 } // extern "C"

@@ -6,23 +6,24 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A libcuda.so.1 for machines without a device. It has one device of capability 9.0 whose memory is the
-// host's, checks handles and addresses as the driver does, keeps a record of calls, and runs nothing: a launch
-// leaves memory as it was. The loader finds it by its name, so what is tested is what ships. Other processes are
-// given it by LD_LIBRARY_PATH and told what to do by the environment:
+// A libcuda.so.1 for machines without a device. It has one device of capability 9.0 whose memory is
+// the host's, checks handles and addresses as the driver does, keeps a record of calls, and runs
+// nothing: a launch leaves memory as it was. The loader finds it by its name, so what is tested is
+// what ships. Other processes are given it by LD_LIBRARY_PATH and told what to do by the
+// environment:
 //
-//   FAKE_CUDA_FAIL=cuMemAllocAsync:2:0     the call with this number (from 0; * all) of a function gives an error
-//   FAKE_CUDA_MEMORY=1000000               bytes of device memory
-//   FAKE_CUDA_HANG=launch                  whatever waits for the device never returns after a launch
-//   FAKE_CUDA_HANG=always                  never returns
-//   FAKE_CUDA_CLOCK=blocks                 a launch takes a microsecond, and one for each block; else nothing
-//   FAKE_CUDA_DEVICES=0, FAKE_CUDA_CAPABILITY=90
-//   FAKE_CUDA_LOG=file                     the functions called, a line each, are appended
+//   FAKE_CUDA_FAIL=cuMemAllocAsync:2:0     the call with this number (from 0; * all) of a function
+//   gives an error FAKE_CUDA_MEMORY=1000000               bytes of device memory
+//   FAKE_CUDA_HANG=launch                  whatever waits for the device never returns after a
+//   launch FAKE_CUDA_HANG=always                  never returns FAKE_CUDA_CLOCK=blocks a launch
+//   takes a microsecond, and one for each block; else nothing FAKE_CUDA_DEVICES=0,
+//   FAKE_CUDA_CAPABILITY=90 FAKE_CUDA_LOG=file                     the functions called, a line
+//   each, are appended
 //
 //   FAKE_CUDA_QUIET=1                      keep no record, to measure what calls cost
 //
-// A module's image is PTX, or what test/fakecuda/ptxas.sh makes of it: a line `fake-cubin sm_90a` and the PTX. Only
-// names and parameters of its entries are read.
+// A module's image is PTX, or what test/fakecuda/ptxas.sh makes of it: a line `fake-cubin sm_90a`
+// and the PTX. Only names and parameters of its entries are read.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_TEST_FAKECUDA_FAKECUDA_H
@@ -40,7 +41,7 @@ struct Launch {
   unsigned blocks, threads;
   void *stream;
   std::vector<uint64_t> parameters; // as wide as declared, the rest zero
-  bool isDependent = false;         // may start before what is in front of it on the stream has finished
+  bool isDependent = false; // may start before what is in front of it on the stream has finished
 };
 
 struct Record {

@@ -26,7 +26,8 @@ struct Module {
 
 /// `.entry name( .param .u64 .ptr .global .align 1 name_0, .param .u32 name_1 )`
 inline void readEntries(const std::string &ptx, Module &module) {
-  static const std::regex entry("\\.entry\\s+([\\w$]+)\\s*\\(([^)]*)\\)"), parameter("\\.param\\s+\\.[a-z]+(\\d+)");
+  static const std::regex entry("\\.entry\\s+([\\w$]+)\\s*\\(([^)]*)\\)"),
+      parameter("\\.param\\s+\\.[a-z]+(\\d+)");
   for (std::sregex_iterator it(ptx.begin(), ptx.end(), entry), end; it != end; ++it) {
     auto function = std::make_unique<Function>();
     function->name = (*it)[1];

@@ -6,23 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Whatever a file says, checking it ends with a program or with diagnostics that lie in it and can be
-// shown, and an accepted program becomes IR that verifies. Most inputs are made by moving tokens, not
-// bytes, so that they get past the parser.
+// Whatever a file says, checking it ends with a program or with diagnostics that lie in it and can
+// be shown, and an accepted program becomes IR that verifies. Most inputs are made by moving
+// tokens, not bytes, so that they get past the parser.
 //
 //===----------------------------------------------------------------------===//
 #include "Require.h"
 #include "frontend/Check.h"
-#include "frontend/lower/EmitIR.h"
 #include "frontend/OpenModule.h"
+#include "frontend/lower/EmitIR.h"
 #include "mlir/IR/Verifier.h"
 #include <random>
 
 using namespace llvm;
 using namespace tegula;
 
-/// One for many runs: making one takes longer than checking a file. It keeps every type and attribute
-/// that it has seen, so it is replaced now and then.
+/// One for many runs: making one takes longer than checking a file. It keeps every type and
+/// attribute that it has seen, so it is replaced now and then.
 static mlir::MLIRContext &sharedContext() {
   static std::unique_ptr<mlir::MLIRContext> context;
   static unsigned runs = 0;
@@ -71,26 +71,129 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 //===----------------------------------------------------------------------===//
 
 /// What programs are made of, beside the names that a text has already.
-static const StringRef words[] = {
-    "kernel k(x: f32[M, N]) -> (y: f32[M, N]) {", "fn f(a, b) = ", "parallel i in M, j in N {", "}",
-    "for t in 0:T {", "for k in tiles(K) {", "for t in T, reverse {", "state h[i in N] = ", "state m = 0.0",
-    "schedule { tile i=8; stages 2 }", "precision tf32", "precision conv_tf32", "deterministic",
-    "where P = M - 1", "...", "fill=0",
-    "sum(", "prod(", "max(", "mean(", "var(", "any(", "count(", "argmax(", "logsumexp(", " for k)",
-    " for k in 0:i + 1)", " for k in K if k > i)", " for ..., j)", "cumsum(", "softmax(", "sort(", "argsort(",
-    "recurrence(", ", over=j)", ", over=(i, j))", ", reverse=true", ", exclusive=true", "topk(", ", k=2)",
-    "rand(7, i)", "randn(7, i)", "where(", "clamp(", "quantize(", "maximum(", "exp(", "abs(", "sqrt(", "relu(",
-    "f16(", "i32(", "i8", "u4", "bool", "f64", "i64[", "bf16[", "T", "inout", "int = 1", "float = 0.5",
-    "bool = true", "int[2] = 1", "= 0", "+=", "=", "+", "-", "*", "/", "//", "%", "**", "<", "<=", "==", "!=",
-    " and ", " or ", "not ", "(", ")", "[", "]", "{", ",", ":", "->", "(h, d)", "(2, i)", "[i, j]", "[j, i]",
-    "[i // 2]", "[N - 1]", "[ids[i]]", "[i + 1, j, fill=0]", "[..., j]", "0", "1", "2", "-1", "9223372036854775807",
-    "0.5", "1e30", "inf", "nan", "true", "false", "linear(x, w)", "conv2d(x, w, stride=2)", "cat(x, y, dim=1)",
-    "max_pool2d(x, 2)", "layer_norm(x, N, w, b)", "cross_entropy(x, t)", "gru(x, h, a, b, c, d)"};
+static const StringRef words[] = {"kernel k(x: f32[M, N]) -> (y: f32[M, N]) {",
+                                  "fn f(a, b) = ",
+                                  "parallel i in M, j in N {",
+                                  "}",
+                                  "for t in 0:T {",
+                                  "for k in tiles(K) {",
+                                  "for t in T, reverse {",
+                                  "state h[i in N] = ",
+                                  "state m = 0.0",
+                                  "schedule { tile i=8; stages 2 }",
+                                  "precision tf32",
+                                  "precision conv_tf32",
+                                  "deterministic",
+                                  "where P = M - 1",
+                                  "...",
+                                  "fill=0",
+                                  "sum(",
+                                  "prod(",
+                                  "max(",
+                                  "mean(",
+                                  "var(",
+                                  "any(",
+                                  "count(",
+                                  "argmax(",
+                                  "logsumexp(",
+                                  " for k)",
+                                  " for k in 0:i + 1)",
+                                  " for k in K if k > i)",
+                                  " for ..., j)",
+                                  "cumsum(",
+                                  "softmax(",
+                                  "sort(",
+                                  "argsort(",
+                                  "recurrence(",
+                                  ", over=j)",
+                                  ", over=(i, j))",
+                                  ", reverse=true",
+                                  ", exclusive=true",
+                                  "topk(",
+                                  ", k=2)",
+                                  "rand(7, i)",
+                                  "randn(7, i)",
+                                  "where(",
+                                  "clamp(",
+                                  "quantize(",
+                                  "maximum(",
+                                  "exp(",
+                                  "abs(",
+                                  "sqrt(",
+                                  "relu(",
+                                  "f16(",
+                                  "i32(",
+                                  "i8",
+                                  "u4",
+                                  "bool",
+                                  "f64",
+                                  "i64[",
+                                  "bf16[",
+                                  "T",
+                                  "inout",
+                                  "int = 1",
+                                  "float = 0.5",
+                                  "bool = true",
+                                  "int[2] = 1",
+                                  "= 0",
+                                  "+=",
+                                  "=",
+                                  "+",
+                                  "-",
+                                  "*",
+                                  "/",
+                                  "//",
+                                  "%",
+                                  "**",
+                                  "<",
+                                  "<=",
+                                  "==",
+                                  "!=",
+                                  " and ",
+                                  " or ",
+                                  "not ",
+                                  "(",
+                                  ")",
+                                  "[",
+                                  "]",
+                                  "{",
+                                  ",",
+                                  ":",
+                                  "->",
+                                  "(h, d)",
+                                  "(2, i)",
+                                  "[i, j]",
+                                  "[j, i]",
+                                  "[i // 2]",
+                                  "[N - 1]",
+                                  "[ids[i]]",
+                                  "[i + 1, j, fill=0]",
+                                  "[..., j]",
+                                  "0",
+                                  "1",
+                                  "2",
+                                  "-1",
+                                  "9223372036854775807",
+                                  "0.5",
+                                  "1e30",
+                                  "inf",
+                                  "nan",
+                                  "true",
+                                  "false",
+                                  "linear(x, w)",
+                                  "conv2d(x, w, stride=2)",
+                                  "cat(x, y, dim=1)",
+                                  "max_pool2d(x, 2)",
+                                  "layer_norm(x, N, w, b)",
+                                  "cross_entropy(x, t)",
+                                  "gru(x, h, a, b, c, d)"};
 
 static std::vector<StringRef> tokensOf(StringRef text) {
   std::vector<StringRef> tokens;
   while (!text.empty()) {
-    auto isWord = [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+    auto isWord = [](char c) {
+      return isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+    };
     auto isSpace = [](char c) { return isspace(static_cast<unsigned char>(c)) != 0; };
     size_t length = 1;
     if (isWord(text[0]))
@@ -105,7 +208,8 @@ static std::vector<StringRef> tokensOf(StringRef text) {
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize,
+                                          unsigned seed) {
   std::minstd_rand random(seed);
   if (random() % 8 == 0)
     return LLVMFuzzerMutate(data, size, maxSize);

@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Each seed is a program (Generate.h). It must parse, check and verify after emission; the
-// interpreter must give one result whatever the tile size and the order of points. With --tiles compiled code for a device must
-// give what compiled code for the CPU does.
+// interpreter must give one result whatever the tile size and the order of points. With --tiles
+// compiled code for a device must give what compiled code for the CPU does.
 //
 //===----------------------------------------------------------------------===//
 #include "Generate.h"
 #include "frontend/Check.h"
-#include "frontend/lower/EmitIR.h"
 #include "frontend/OpenModule.h"
+#include "frontend/lower/EmitIR.h"
 #include "ir/interpreter/Interpreter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -35,18 +35,27 @@ namespace cl = llvm::cl;
 static cl::opt<uint64_t> firstSeed("start", cl::desc("First seed"), cl::init(1));
 static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init(1000));
 static cl::opt<bool> verbose("v", cl::desc("Print each program"));
-static cl::opt<bool> checkedMode("checked", cl::desc("Compile so that every access and definition is verified"));
-static cl::opt<bool> tiled("tiles", cl::desc("Programs of what a device does in tiles; compiled code is held against the CPU's"));
-static cl::opt<bool> accesses("accesses", cl::desc("Programs of subscripts, ranges and conditions over integers from "
-                                                   "data, near the ends of their types"));
-static cl::opt<bool> evenProved("even-proved", cl::desc("Compile so that every access that was proved is verified"));
-static cl::opt<bool> runOnly("run-only", cl::desc("Interpret nothing: what compiled code says of itself counts"));
+static cl::opt<bool>
+    checkedMode("checked", cl::desc("Compile so that every access and definition is verified"));
+static cl::opt<bool> tiled(
+    "tiles",
+    cl::desc("Programs of what a device does in tiles; compiled code is held against the CPU's"));
+static cl::opt<bool>
+    accesses("accesses",
+             cl::desc("Programs of subscripts, ranges and conditions over integers from "
+                      "data, near the ends of their types"));
+static cl::opt<bool>
+    evenProved("even-proved", cl::desc("Compile so that every access that was proved is verified"));
+static cl::opt<bool>
+    runOnly("run-only", cl::desc("Interpret nothing: what compiled code says of itself counts"));
 static cl::opt<unsigned> jobs("jobs", cl::desc("Processes that share the seeds"), cl::init(1));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
-static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::init("cpu"),
-                                   cl::desc("What compiled code runs on; the emulator in another order for each "
-                                            "program"));
-static cl::opt<std::string> processor("processor", cl::desc("Compile for this processor (LLVM's name)"));
+static cl::opt<std::string>
+    target("target", cl::value_desc("cpu|cuda|emulate"), cl::init("cpu"),
+           cl::desc("What compiled code runs on; the emulator in another order for each "
+                    "program"));
+static cl::opt<std::string> processor("processor",
+                                      cl::desc("Compile for this processor (LLVM's name)"));
 static cl::opt<unsigned> maxFailures("max-failures", cl::desc("Stop after so many"), cl::init(10));
 
 namespace {
@@ -60,11 +69,12 @@ public:
   /// Compiled code runs on `device`, or on the CPU where there is none.
   Run(uint64_t seed, std::shared_ptr<CudaDevice> device)
       : seed(seed), device(std::move(device)), program(accesses ? generateAccessProgram(seed)
-                : tiled  ? generateTiledProgram(seed)
-                         : generateProgram(seed)) {}
+                                                       : tiled  ? generateTiledProgram(seed)
+                                                                : generateProgram(seed)) {}
   std::string operator()();
   const std::string &text() const { return program.text; }
-  /// Whether compiled code ran: the checker may refuse programs of accesses, and a launch their sizes.
+  /// Whether compiled code ran: the checker may refuse programs of accesses, and a launch their
+  /// sizes.
   bool hasRun() const { return didRun; }
 
 private:
@@ -88,8 +98,8 @@ private:
   bool isRefused = false; ///< a guard does not hold
   bool didRun = false;
   /// A subscript from data, or one behind a condition on data, leaves its tensor: the results are
-  /// defined (0 is read, a write is dropped), and the run says so. Passes may drop what nobody reads
-  /// with its message, so a stage may say less than the one before, never more.
+  /// defined (0 is read, a write is dropped), and the run says so. Passes may drop what nobody
+  /// reads with its message, so a stage may say less than the one before, never more.
   bool reports = false;
 };
 
@@ -116,7 +126,8 @@ std::vector<HostTensor> Run::makeInputs() {
       if (input.values.empty())
         tensor.set(n, value);
       else
-        storeInteger(type, tensor.data(), tensor.position(n), input.values[below(input.values.size())]);
+        storeInteger(type, tensor.data(), tensor.position(n),
+                     input.values[below(input.values.size())]);
     }
     inputs.push_back(std::move(tensor));
   }
@@ -258,7 +269,8 @@ llvm::Error Run::runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<Launch
   return result;
 }
 
-std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llvm::StringRef target) {
+std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics,
+                             llvm::StringRef target) {
   CompileOptions options;
   options.processor = processor;
   options.checked = checkedMode;
@@ -285,7 +297,8 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
   // Where nothing else is asked tensors begin where vectors do.
   std::vector<std::vector<uint8_t>> memory;
   auto add = [&](HostTensor &tensor) {
-    size_t element = std::max(1u, bitWidth(tensor.dtype) / 8), gap = program.isShifted ? element : 0;
+    size_t element = std::max(1u, bitWidth(tensor.dtype) / 8),
+           gap = program.isShifted ? element : 0;
     memory.emplace_back(tensor.bytes.size() + gap + specialAlignment);
     uint8_t *first = memory.back().data();
     first += llvm::offsetToAlignedAddr(first, llvm::Align(specialAlignment)) + gap;
@@ -375,7 +388,8 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
 std::string Run::operator()() {
   SourceManager sources;
   Diagnostics diagnostics(sources);
-  std::unique_ptr<Module> module = openModule(sources, sources.add("random.tgl", program.text), diagnostics);
+  std::unique_ptr<Module> module =
+      openModule(sources, sources.add("random.tgl", program.text), diagnostics);
   if (diagnostics.hasErrors())
     return "parser: " + diagnosticsText(diagnostics);
   std::unique_ptr<checked::Program> checked = check(*module, {}, diagnostics);
@@ -385,7 +399,8 @@ std::string Run::operator()() {
   if (runOnly)
     return runCompiled(*module, diagnostics, target);
   // Large programs would be interpreted for minutes.
-  std::string message = tiled ? runCompiled(*module, diagnostics, "cpu") : interpretAll(*checked, sources);
+  std::string message =
+      tiled ? runCompiled(*module, diagnostics, "cpu") : interpretAll(*checked, sources);
   if (message.empty() && !interpretOnly && !(tiled && target == "cpu"))
     message = runCompiled(*module, diagnostics, target);
   return message;
@@ -394,7 +409,8 @@ std::string Run::operator()() {
 /// Every `step`-th seed from `first` on. The exit code.
 static int runSeeds(uint64_t first, unsigned step, const std::shared_ptr<CudaDevice> &device) {
   unsigned failures = 0, ran = 0, tried = 0;
-  for (uint64_t seed = first; seed < firstSeed + count && failures < maxFailures; seed += step, ++tried) {
+  for (uint64_t seed = first; seed < firstSeed + count && failures < maxFailures;
+       seed += step, ++tried) {
     Run run(seed, device);
     if (verbose)
       llvm::outs() << "# seed " << seed << "\n" << run.text() << "\n";
@@ -413,7 +429,8 @@ static int runSeeds(uint64_t first, unsigned step, const std::shared_ptr<CudaDev
   if (!interpretOnly)
     llvm::outs() << ran << " of them run, ";
   llvm::outs() << failures << " failures\n";
-  // The checker and the launches' checks refuse some of these programs; were it most, nothing would be tested.
+  // The checker and the launches' checks refuse some of these programs; were it most, nothing would
+  // be tested.
   if (!interpretOnly && tried >= 50 && failures < maxFailures && 2 * ran < tried) {
     llvm::outs() << "too few programs ran\n";
     return 1;
@@ -441,7 +458,8 @@ static int runInProcesses() {
     waitpid(child, &status, 0);
     failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
   }
-  llvm::outs() << count << " programs in " << jobs << " processes: " << (failed ? "failures" : "no failure") << "\n";
+  llvm::outs() << count << " programs in " << jobs
+               << " processes: " << (failed ? "failures" : "no failure") << "\n";
   return failed;
 }
 

@@ -52,19 +52,20 @@ struct GeneratedProgram {
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::vector<GeneratedTensor> inputs, outputs; // inouts are the first outputs
   std::vector<GeneratedScalar> scalars;
-  /// Of device code: the tile of products, where it is possible; whether tensors begin one element behind 16 bytes.
+  /// Of device code: the tile of products, where it is possible; whether tensors begin one element
+  /// behind 16 bytes.
   std::string tile;
   bool isShifted = false;
 };
 
 GeneratedProgram generateProgram(uint64_t seed);
 
-/// A program of what a device does in tiles, of sizes that take some (GenerateTiles.cpp). Its results are exact but for what
-/// their tolerance says.
+/// A program of what a device does in tiles, of sizes that take some (GenerateTiles.cpp). Its
+/// results are exact but for what their tolerance says.
 GeneratedProgram generateTiledProgram(uint64_t seed);
 
-/// A program of subscripts, ranges and conditions over integers from data, near the ends of their types (GenerateAccess.cpp).
-/// The checker may refuse it: a place may be outside at every size.
+/// A program of subscripts, ranges and conditions over integers from data, near the ends of their
+/// types (GenerateAccess.cpp). The checker may refuse it: a place may be outside at every size.
 GeneratedProgram generateAccessProgram(uint64_t seed);
 
 } // namespace tegula::fuzz

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Programs of which only the places matter: integers of every type, among them the least and the largest, are
-// added, multiplied, converted and compared, and what comes of it is a subscript, a bound of a range, a filter
-// or a scalar. Sums are of small integers, hence exact.
+// Programs of which only the places matter: integers of every type, among them the least and the
+// largest, are added, multiplied, converted and compared, and what comes of it is a subscript, a
+// bound of a range, a filter or a scalar. Sums are of small integers, hence exact.
 //
 //===----------------------------------------------------------------------===//
 #include "GenerateImpl.h"
@@ -57,7 +57,8 @@ private:
   /// Indices times large numbers and products of sizes.
   void far();
   void block(const std::string &y);
-  void output(const std::string &name, const std::string &type, std::vector<std::pair<std::string, int64_t>> dims);
+  void output(const std::string &name, const std::string &type,
+              std::vector<std::pair<std::string, int64_t>> dims);
   void line(const std::string &text) { body += "  " + text + "\n"; }
   std::string fresh(const char *prefix) { return prefix + std::to_string(counter++); }
 
@@ -82,7 +83,8 @@ std::string AccessGenerator::number(int64_t value) {
 }
 
 std::string AccessGenerator::size() {
-  static const std::vector<std::string> sizes = {"N", "M", "K", "N", "M", "(N + 1)", "(N - 1)", "2*M", "N*K"};
+  static const std::vector<std::string> sizes = {"N",       "M",       "K",   "N",  "M",
+                                                 "(N + 1)", "(N - 1)", "2*M", "N*K"};
   return random.pick(sizes);
 }
 
@@ -90,13 +92,16 @@ std::string AccessGenerator::leaf(unsigned depth) {
   if (!names.empty() && random.chance(40))
     return random.pick(names);
   if (!takesPoint) {
-    static const std::vector<std::string> scalars = {"p", "q", "a[0, fill=3]", "v[0, fill=-1]", "2"};
+    static const std::vector<std::string> scalars = {"p", "q", "a[0, fill=3]", "v[0, fill=-1]",
+                                                     "2"};
     return random.pick(scalars);
   }
-  static const std::vector<std::string> leaves = {"a[i]", "a[i]", "b[i]", "v[i]", "w[i]", "u[i]", "s[i]",
-                                                  "h[i]", "i",    "p",    "q",    "a[i]", "v[i]"};
+  static const std::vector<std::string> leaves = {"a[i]", "a[i]", "b[i]", "v[i]", "w[i]",
+                                                  "u[i]", "s[i]", "h[i]", "i",    "p",
+                                                  "q",    "a[i]", "v[i]"};
   if (random.chance(10)) {
-    static const std::vector<std::string> naturals = {"uh[i]", "uw[i]", "uw[i]", "i64(ul[i])", "ul[i]"};
+    static const std::vector<std::string> naturals = {"uh[i]", "uw[i]", "uw[i]", "i64(ul[i])",
+                                                      "ul[i]"};
     return random.pick(naturals);
   }
   if (depth && random.chance(8)) {
@@ -108,8 +113,10 @@ std::string AccessGenerator::leaf(unsigned depth) {
   if (random.chance(6))
     return "count(a[e] > 0 for e in M)";
   if (depth && random.chance(5)) { // of nothing, perhaps
-    static const std::vector<std::string> items = {"e in M if a[e] > 0", "e in M if h[e] == 1", "e in M if v[e] < -1", "e in 0:u[i] % 3"};
-    return std::string(random.chance(50) ? "max" : "min") + "(s[e, fill=1] for " + random.pick(items) + ")";
+    static const std::vector<std::string> items = {"e in M if a[e] > 0", "e in M if h[e] == 1",
+                                                   "e in M if v[e] < -1", "e in 0:u[i] % 3"};
+    return std::string(random.chance(50) ? "max" : "min") + "(s[e, fill=1] for " +
+           random.pick(items) + ")";
   }
   return random.pick(leaves);
 }
@@ -119,18 +126,21 @@ std::string AccessGenerator::integer(unsigned depth) {
     return leaf(depth);
   auto inner = [&] { return integer(depth - 1); };
   auto constant = [&] {
-    static const std::vector<int64_t> values = {1,  1,         1,          2,          2,           3, 4, 8, 16, -1,
-                                                -2, 536870912, 1073741824, 2147483647, -2147483648, 32};
+    static const std::vector<int64_t> values = {
+        1, 1, 1, 2, 2, 3, 4, 8, 16, -1, -2, 536870912, 1073741824, 2147483647, -2147483648, 32};
     return number(random.pick(values));
   };
   switch (random.below(25)) {
   case 20: {
     static const std::vector<std::string> operators = {" & ", " | ", " ^ "};
-    return "(" + inner() + random.pick(operators) + (random.chance(60) ? constant() : inner()) + ")";
+    return "(" + inner() + random.pick(operators) + (random.chance(60) ? constant() : inner()) +
+           ")";
   }
   case 21: {
-    static const std::vector<std::string> counts = {"1", "2", "3", "31", "32", "60", "61", "62", "63", "64", "(-1)"};
-    return "(" + inner() + (random.chance(50) ? " << " : " >> ") + (random.chance(80) ? random.pick(counts) : inner()) + ")";
+    static const std::vector<std::string> counts = {"1",  "2",  "3",  "31", "32",  "60",
+                                                    "61", "62", "63", "64", "(-1)"};
+    return "(" + inner() + (random.chance(50) ? " << " : " >> ") +
+           (random.chance(80) ? random.pick(counts) : inner()) + ")";
   }
   case 22:
     return "(~" + inner() + ")";
@@ -158,17 +168,21 @@ std::string AccessGenerator::integer(unsigned depth) {
   case 10:
     return "(-" + inner() + ")";
   case 11:
-    return "(" + inner() + " % " + (random.chance(60) ? "N" : random.chance(50) ? constant() : inner()) + ")";
+    return "(" + inner() + " % " +
+           (random.chance(60)   ? "N"
+            : random.chance(50) ? constant()
+                                : inner()) +
+           ")";
   case 12:
     return "(" + inner() + " // " + (random.chance(70) ? constant() : inner()) + ")";
   case 13:
-    return "clamp(" + inner() + ", min=" + (random.chance(70) ? "0" : inner()) + ", max=" +
-           (random.chance(60) ? "N - 1" : inner()) + ")";
+    return "clamp(" + inner() + ", min=" + (random.chance(70) ? "0" : inner()) +
+           ", max=" + (random.chance(60) ? "N - 1" : inner()) + ")";
   case 14:
     return (random.chance(50) ? "minimum(" : "maximum(") + inner() + ", " + inner() + ")";
   case 15: {
-    static const std::vector<std::string> types = {"i32", "i64", "i16", "i8", "u8", "i4", "u4",
-                                                    "u16", "u32", "i64(u64"};
+    static const std::vector<std::string> types = {"i32", "i64", "i16", "i8",  "u8",
+                                                   "i4",  "u4",  "u16", "u32", "i64(u64"};
     const std::string &type = random.pick(types);
     return type + "(" + inner() + (type.find('(') == std::string::npos ? ")" : "))");
   }
@@ -265,11 +279,13 @@ void AccessGenerator::output(const std::string &name, const std::string &type,
     shape += (shape.empty() ? "" : ", ") + text;
     tensor.shape.push_back(value);
   }
-  results += (results.empty() ? "" : ", ") + name + ": " + type + (dims.empty() ? "" : "[" + shape + "]");
+  results +=
+      (results.empty() ? "" : ", ") + name + ": " + type + (dims.empty() ? "" : "[" + shape + "]");
   program.outputs.push_back(std::move(tensor));
 }
 
-/// A block whose points may meet at elements of y by two writes, alike or not: the checker says which of them are.
+/// A block whose points may meet at elements of y by two writes, alike or not: the checker says
+/// which of them are.
 void AccessGenerator::block(const std::string &y) {
   static const std::vector<std::string> combines = {"+=", "+=", "max=", "="};
   static const std::vector<std::string> values = {"2.0", "2.0", "3.0", "i"};
@@ -277,11 +293,13 @@ void AccessGenerator::block(const std::string &y) {
   line(y + "[e] = 1.0");
   line("parallel i in M {");
   bool inLoop = random.chance(25);
-  std::string first = near(integer(1)), combine = random.pick(combines), value = random.pick(values);
+  std::string first = near(integer(1)), combine = random.pick(combines),
+              value = random.pick(values);
   std::string indent = inLoop ? "    " : "  ";
   auto write = [&](const std::string &place) {
     bool isLoop = inLoop && random.chance(30);
-    line(indent + y + "[" + place + (isLoop ? " + t" : "") + "] " + combine + " " + (isLoop ? "t" : value));
+    line(indent + y + "[" + place + (isLoop ? " + t" : "") + "] " + combine + " " +
+         (isLoop ? "t" : value));
   };
   if (inLoop)
     line("  for t in 3 {");
@@ -300,15 +318,24 @@ void AccessGenerator::statement() {
   if (random.chance(25)) {
     switch (random.below(10)) {
     case 8:
-    case 9: return far();
-    case 6: return loops();
-    case 7: return sorted();
-    case 0: return scatterInTiles();
-    case 1: return scatterDistinct();
-    case 2: return floatSizes();
-    case 3: return library();
-    case 4: return divisors();
-    default: return scatter();
+    case 9:
+      return far();
+    case 6:
+      return loops();
+    case 7:
+      return sorted();
+    case 0:
+      return scatterInTiles();
+    case 1:
+      return scatterDistinct();
+    case 2:
+      return floatSizes();
+    case 3:
+      return library();
+    case 4:
+      return divisors();
+    default:
+      return scatter();
     }
   }
   std::string y = fresh("y");
@@ -375,8 +402,10 @@ void AccessGenerator::statement() {
   }
   case 10: // the outer range may be empty, and what stands in it leaves its tensor
     output(y, "f32", {{"M", m}});
-    line(y + "[i] = sum(x[f, fill=0]*sum(" + element(std::string("e + ") + (random.chance(50) ? "1000000" : "N") + "") +
-         " for e in 3 if e >= " + (random.chance(50) ? "0" : "f") + ") for f in " + range("f") + ")");
+    line(y + "[i] = sum(x[f, fill=0]*sum(" +
+         element(std::string("e + ") + (random.chance(50) ? "1000000" : "N") + "") +
+         " for e in 3 if e >= " + (random.chance(50) ? "0" : "f") + ") for f in " + range("f") +
+         ")");
     return;
   case 11: {
     std::string t = fresh("t");
@@ -413,8 +442,10 @@ void AccessGenerator::scatter() {
   takesPoint = !random.chance(20);
   std::string place = integer(1 + random.below(2));
   takesPoint = true;
-  line(y + "[" + near(place) + "] " + random.pick(combines) + (random.chance(50) ? " i + 1.0" : " 2.0") + " for i in M" +
-       (random.chance(20) ? ", f in 3" : "") + (random.chance(60) ? " if " + protection(place, "N") : ""));
+  line(y + "[" + near(place) + "] " + random.pick(combines) +
+       (random.chance(50) ? " i + 1.0" : " 2.0") + " for i in M" +
+       (random.chance(20) ? ", f in 3" : "") +
+       (random.chance(60) ? " if " + protection(place, "N") : ""));
 }
 
 void AccessGenerator::scatterInTiles() {
@@ -429,9 +460,11 @@ void AccessGenerator::scatterInTiles() {
   std::string place = integer(1 + random.below(2));
   if (random.chance(50))
     line("    " + y + "[" + near(place) + "] " + combine + " where(" + protection(place, "N") +
-         (combine == "+=" ? ", x[e, fill=0], 0.0)" : ", 1.0, 0.0)")); // a sum adds what is the tile's
+         (combine == "+=" ? ", x[e, fill=0], 0.0)"
+                          : ", 1.0, 0.0)")); // a sum adds what is the tile's
   else
-    line("    " + y + "[" + near("e") + (random.chance(50) ? " + " + place : "") + "] " + combine + " 1.0");
+    line("    " + y + "[" + near("e") + (random.chance(50) ? " + " + place : "") + "] " + combine +
+         " 1.0");
   names.pop_back();
   line("  }");
   line("}");
@@ -439,30 +472,36 @@ void AccessGenerator::scatterInTiles() {
 
 void AccessGenerator::scatterDistinct() {
   std::string at = fresh("d"), y = fresh("y");
-  static const std::vector<std::string> places = {"i", "M - 1 - i", "i + 1", "2*i", "i - 2", "i + 2147483647", "N - i"};
+  static const std::vector<std::string> places = {"i",     "M - 1 - i",      "i + 1", "2*i",
+                                                  "i - 2", "i + 2147483647", "N - i"};
   line(at + "[i in M] = " + random.pick(places));
   opening += "  distinct " + at + "\n";
   output(y, "f32", {{"N", n}});
   line(y + "[f] = 0.0");
-  line(y + "[" + at + "[i]" + (random.chance(50) ? "" : random.chance(50) ? " + 1" : " - " + size()) + "] = i + 1.0 for i in M" +
-       (random.chance(50) ? " if " + protection(at + "[i]", "N") : ""));
+  line(y + "[" + at + "[i]" +
+       (random.chance(50)   ? ""
+        : random.chance(50) ? " + 1"
+                            : " - " + size()) +
+       "] = i + 1.0 for i in M" + (random.chance(50) ? " if " + protection(at + "[i]", "N") : ""));
 }
 
 void AccessGenerator::floatSizes() {
   // Two factors of which six digits are the same.
   static const std::vector<std::pair<std::string, double>> factors = {
-      {"0.5", 0.5},   {"0.49999999", 0.49999999}, {"1.5", 1.5},         {"1.49999999", 1.49999999},
-      {"0.25", 0.25}, {"0.24999999", 0.24999999}, {"1.0", 1.0},         {"1.00000001", 1.00000001},
-      {"2.0", 2.0},   {"1.99999999", 1.99999999}, {"1.25", 1.25},       {"0.75", 0.75}};
+      {"0.5", 0.5},   {"0.49999999", 0.49999999}, {"1.5", 1.5},   {"1.49999999", 1.49999999},
+      {"0.25", 0.25}, {"0.24999999", 0.24999999}, {"1.0", 1.0},   {"1.00000001", 1.00000001},
+      {"2.0", 2.0},   {"1.99999999", 1.99999999}, {"1.25", 1.25}, {"0.75", 0.75}};
   auto [one, first] = random.pick(factors);
   auto [other, second] = random.pick(factors);
   if (random.chance(60)) { // its neighbour
-    size_t at = 2*random.below(5);
+    size_t at = 2 * random.below(5);
     std::tie(one, first) = factors[at + random.below(2)];
     std::tie(other, second) = factors[at + random.below(2)];
   }
-  std::string c = "C" + std::to_string(counter), d = "D" + std::to_string(counter), t = fresh("t"), y = fresh("y");
-  wheres += (wheres.empty() ? " where " : ", ") + c + " = int(" + one + "*N), " + d + " = int(" + other + "*N)";
+  std::string c = "C" + std::to_string(counter), d = "D" + std::to_string(counter), t = fresh("t"),
+              y = fresh("y");
+  wheres += (wheres.empty() ? " where " : ", ") + c + " = int(" + one + "*N), " + d + " = int(" +
+            other + "*N)";
   int64_t extent = static_cast<int64_t>(second * static_cast<double>(n));
   line(t + "[f in " + c + "] = " + (random.chance(30) ? "x[f]" : "f"));
   switch (random.below(4)) {
@@ -518,7 +557,8 @@ void AccessGenerator::library() {
 
 void AccessGenerator::loops() {
   std::string y = fresh("y");
-  static const std::vector<std::string> ranges = {"N", "K", "3", "1:N", "K:N", "0:N - 1", "N - 2:N", "M:N", "2:2", "0:K - 1"};
+  static const std::vector<std::string> ranges = {"N",       "K",       "3",   "1:N", "K:N",
+                                                  "0:N - 1", "N - 2:N", "M:N", "2:2", "0:K - 1"};
   std::string range = random.pick(ranges) + (random.chance(25) ? ", reverse" : "");
   if (random.chance(40)) { // over tiles
     output(y, "f32", {{"M", m}});
@@ -529,10 +569,12 @@ void AccessGenerator::loops() {
     names.push_back("e");
     std::string place = random.chance(50) ? near("e") : integer(1);
     std::string value = random.chance(40) ? "x[" + place + ", fill=1]"
-                        : random.chance(50) ? "where(" + protection(place, "N") + ", x[" + near(place) + "], 0.0)"
-                                            : "x[" + place + "]";
+                        : random.chance(50)
+                            ? "where(" + protection(place, "N") + ", x[" + near(place) + "], 0.0)"
+                            : "x[" + place + "]";
     names.pop_back();
-    line("    " + state + " = " + state + " + sum(" + value + " for e" + (random.chance(30) ? " if e > 0" : "") + ")");
+    line("    " + state + " = " + state + " + sum(" + value + " for e" +
+         (random.chance(30) ? " if e > 0" : "") + ")");
     line("  }");
     line("  " + y + "[i] = " + state);
     line("}");
@@ -542,14 +584,16 @@ void AccessGenerator::loops() {
   line(y + "[f] = 0.0");
   line("for t in " + range + " {");
   if (random.chance(50)) {
-    line("  " + y + "[" + near("t") + "] = x[" + (random.chance(50) ? near("t") : "t") + (random.chance(30) ? ", fill=2" : "") + "]");
+    line("  " + y + "[" + near("t") + "] = x[" + (random.chance(50) ? near("t") : "t") +
+         (random.chance(30) ? ", fill=2" : "") + "]");
   } else {
     takesPoint = false;
     names.push_back("t");
     std::string place = integer(1);
     names.pop_back();
     takesPoint = true;
-    line("  " + y + "[" + near(place) + "] " + (random.chance(50) ? "+=" : "max=") + " x[" + near("t") + "]*1.0 for i in M" +
+    line("  " + y + "[" + near(place) + "] " + (random.chance(50) ? "+=" : "max=") + " x[" +
+         near("t") + "]*1.0 for i in M" +
          (random.chance(60) ? " if " + protection(place, "N") : ""));
   }
   line("}");
@@ -560,26 +604,39 @@ void AccessGenerator::sorted() {
   output(y, "f32", {{"N", n}});
   switch (random.below(3)) {
   case 0:
-    line(o + "[f in N] = argsort(" + std::string(random.chance(50) ? "x[f]" : "-x[f]") + ", over=f" +
-         (random.chance(50) ? ", descending=true" : "") + ")");
+    line(o + "[f in N] = argsort(" + std::string(random.chance(50) ? "x[f]" : "-x[f]") +
+         ", over=f" + (random.chance(50) ? ", descending=true" : "") + ")");
     line(y + "[f] = x[" + near(o + "[f]") + "]");
     return;
   case 1:
-    line(o + "[f in N] = cumsum(" + std::string(random.chance(50) ? "1" : "f") + ", over=f" + (random.chance(50) ? ", exclusive=true" : "") + ")");
+    line(o + "[f in N] = cumsum(" + std::string(random.chance(50) ? "1" : "f") + ", over=f" +
+         (random.chance(50) ? ", exclusive=true" : "") + ")");
     line(y + "[f] = x[" + near(o + "[f]") + (random.chance(40) ? ", fill=1" : "") + "]");
     return;
   default: // an exact quotient, else the fill
-    line(y + "[f] = x[(f" + std::string(random.chance(50) ? " + 1" : random.chance(50) ? " - 3" : "") + ")/" +
-         (random.chance(60) ? "2" : "3") + ", fill=5]");
+    line(y + "[f] = x[(f" +
+         std::string(random.chance(50)   ? " + 1"
+                     : random.chance(50) ? " - 3"
+                                         : "") +
+         ")/" + (random.chance(60) ? "2" : "3") + ", fill=5]");
     return;
   }
 }
 
 void AccessGenerator::far() {
-  static const std::vector<std::string> factors = {
-      "2147483648",          "4294967296",          "1099511627776", "281474976710656",     "1152921504606846976", "2305843009213693952",
-      "3074457345618258603", "4611686018427387904", "2147483647",    "9223372036854775807", "N*N*N",               "M*N*1073741824",
-      "K*1152921504606846976"};
+  static const std::vector<std::string> factors = {"2147483648",
+                                                   "4294967296",
+                                                   "1099511627776",
+                                                   "281474976710656",
+                                                   "1152921504606846976",
+                                                   "2305843009213693952",
+                                                   "3074457345618258603",
+                                                   "4611686018427387904",
+                                                   "2147483647",
+                                                   "9223372036854775807",
+                                                   "N*N*N",
+                                                   "M*N*1073741824",
+                                                   "K*1152921504606846976"};
   std::string y = fresh("y"), t = fresh("t");
   output(y, "f32", {{"M", m}});
   std::string factor = random.pick(factors);
@@ -591,26 +648,42 @@ void AccessGenerator::far() {
   static const std::vector<std::string> ends = {"", "", " + i", " + i", " - i", " + 1", " + M"};
   std::string place = multiple("e") + random.pick(ends);
   switch (random.below(6)) {
-  case 0: place = "(" + place + ")//" + factor; break;
-  case 1: place = "(" + place + ") % " + (random.chance(50) ? "N" : "3"); break;
-  case 2: place = std::string(random.chance(50) ? "minimum(" : "maximum(") + place + ", " + (random.chance(50) ? "N - 1" : "i") + ")"; break;
-  case 3: place = "clamp(" + std::string(random.chance(50) ? "v[i]" : "a[i]") + ", min=" + place + ", max=" + multiple("i") + ")"; break;
-  default: break;
+  case 0:
+    place = "(" + place + ")//" + factor;
+    break;
+  case 1:
+    place = "(" + place + ") % " + (random.chance(50) ? "N" : "3");
+    break;
+  case 2:
+    place = std::string(random.chance(50) ? "minimum(" : "maximum(") + place + ", " +
+            (random.chance(50) ? "N - 1" : "i") + ")";
+    break;
+  case 3:
+    place = "clamp(" + std::string(random.chance(50) ? "v[i]" : "a[i]") + ", min=" + place +
+            ", max=" + multiple("i") + ")";
+    break;
+  default:
+    break;
   }
   std::string value = "x[" + place + ", fill=2]";
   switch (random.below(5)) {
-  case 0: value = "where(" + protection(place, "N") + ", x[" + near(place) + "], -1.0)"; break;
+  case 0:
+    value = "where(" + protection(place, "N") + ", x[" + near(place) + "], -1.0)";
+    break;
   case 1: // what may be computed where it is read
-    line(t + "[f in N] = where(" + protection(multiple("f"), "N") + ", x[" + multiple("f") + ", fill=1], 4.0)");
+    line(t + "[f in N] = where(" + protection(multiple("f"), "N") + ", x[" + multiple("f") +
+         ", fill=1], 4.0)");
     value = t + "[" + place + ", fill=3]";
     break;
   case 2:
     line(t + "[f in N] = x[f//2]*2");
     value = t + "[" + place + (random.chance(50) ? ", fill=3]" : "]");
     break;
-  default: break;
+  default:
+    break;
   }
-  static const std::vector<std::string> ranges = {"K", "K", "3", "0:N", "i:i + 2", "u[i]:u[i] + 2", "v[i]:v[i] + 2", "w[i] - 1:w[i] + 1"};
+  static const std::vector<std::string> ranges = {
+      "K", "K", "3", "0:N", "i:i + 2", "u[i]:u[i] + 2", "v[i]:v[i] + 2", "w[i] - 1:w[i] + 1"};
   switch (random.below(5)) {
   case 0:
     line("parallel i in M {");
@@ -622,7 +695,8 @@ void AccessGenerator::far() {
     line("}");
     return;
   case 1: // the range itself is far away
-    line(y + "[i] = sum(x[f - " + place + ", fill=1]*f for e in K, f in " + place + ":" + place + " + 2)");
+    line(y + "[i] = sum(x[f - " + place + ", fill=1]*f for e in K, f in " + place + ":" + place +
+         " + 2)");
     return;
   case 2:
     line(y + "[i] = sum(" + value + " for e in K if " + protection(place, "N") + ")");
@@ -635,17 +709,19 @@ void AccessGenerator::far() {
 void AccessGenerator::divisors() {
   std::string y = fresh("y");
   output(y, "f32", {{"M", m}});
-  static const std::vector<std::string> divisors = {"f", "(f - 1)", "(f - K)", "(2*f)", "(N - f)", "(f - M)"};
+  static const std::vector<std::string> divisors = {"f",     "(f - 1)", "(f - K)",
+                                                    "(2*f)", "(N - f)", "(f - M)"};
   std::string divisor = random.pick(divisors);
-  static const std::vector<std::string> filters = {" if f > 0", " if f != 1", " if f > 1", " if f - K > 0", " if N - f > 0", "",
-                                                   " if f > M"};
+  static const std::vector<std::string> filters = {
+      " if f > 0", " if f != 1", " if f > 1", " if f - K > 0", " if N - f > 0", "", " if f > M"};
   std::string quotient = "e" + std::string(random.chance(50) ? " // " : " % ") + divisor;
   if (random.chance(50))
-    line(y + "[i] = sum(x[" + quotient + (random.chance(30) ? " + i" : "") + "] for f in " + (random.chance(50) ? "3" : "N") +
-         ", e in " + (random.chance(50) ? "N" : "3") + random.pick(filters) + ")");
-  else
-    line(y + "[i] = sum(where(" + protection(quotient, "N") + ", x[" + near("(" + quotient + ")") + "], 0.0) for f in 3, e in N" +
+    line(y + "[i] = sum(x[" + quotient + (random.chance(30) ? " + i" : "") + "] for f in " +
+         (random.chance(50) ? "3" : "N") + ", e in " + (random.chance(50) ? "N" : "3") +
          random.pick(filters) + ")");
+  else
+    line(y + "[i] = sum(where(" + protection(quotient, "N") + ", x[" + near("(" + quotient + ")") +
+         "], 0.0) for f in 3, e in N" + random.pick(filters) + ")");
 }
 
 GeneratedProgram AccessGenerator::generate() {
@@ -653,7 +729,8 @@ GeneratedProgram AccessGenerator::generate() {
   m = random.chance(8) ? 0 : 1 + random.below(17);
   k = random.chance(20) ? 0 : 1 + random.below(5);
   program.sizes = {{"N", n}, {"M", m}, {"K", k}};
-  // Sizes and what is next to them, the ends of the types, and what a small factor takes beyond them.
+  // Sizes and what is next to them, the ends of the types, and what a small factor takes beyond
+  // them.
   std::vector<int64_t> extremes = {0,
                                    -1,
                                    1,
@@ -709,10 +786,11 @@ GeneratedProgram AccessGenerator::generate() {
     program.inputs.back().isInout = true;
     program.outputs.insert(program.outputs.begin(), program.inputs.back());
   }
-  program.text = "kernel k(x: f32[N], z: f32[N, K], a: i32[M], b: i32[M], v: i64[M], w: i64[M], u: u8[M], s: i8[M],\n"
+  program.text = "kernel k(x: f32[N], z: f32[N, K], a: i32[M], b: i32[M], v: i64[M], w: i64[M], u: "
+                 "u8[M], s: i8[M],\n"
                  "         h: i16[M], uh: u16[M], uw: u32[M], ul: u64[M], p: i32, q: i64" +
-                  std::string(hasInout ? ", t: inout f32[N]" : "") + ") -> (" + results + ")" + wheres + " {\n" + opening +
-                  body + "}\n";
+                 std::string(hasInout ? ", t: inout f32[N]" : "") + ") -> (" + results + ")" +
+                 wheres + " {\n" + opening + body + "}\n";
   return std::move(program);
 }
 

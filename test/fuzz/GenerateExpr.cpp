@@ -185,7 +185,8 @@ std::string Generator::subscript(Scope &scope, const Dim &dim, bool &mayLeave, b
     const Index &index = random.pick(scope);
     switch (random.below(6)) {
     case 3: {
-      static const std::vector<const char *> forms = {" & 1", " ^ 1", " >> 1", " << 1", " & 3", " | 1"};
+      static const std::vector<const char *> forms = {" & 1",  " ^ 1", " >> 1",
+                                                      " << 1", " & 3", " | 1"};
       mayLeave = true;
       return index.name + random.pick(forms);
     }
@@ -396,14 +397,17 @@ Value Generator::bits(Scope &scope, unsigned depth) {
     return result;
   }
   default: { // unsigned numbers wrap, and come back as signed ones
-    static const std::vector<const char *> ops = {" + ", " - ", "*", " // ", " % ", " & ", " ^ ", " >> ", " << "};
+    static const std::vector<const char *> ops = {" + ", " - ", "*",    " // ", " % ",
+                                                  " & ", " ^ ", " >> ", " << "};
     bool isWide = random.chance(50);
     std::string type = isWide ? "u64(" : "u32(", op = random.pick(ops);
     std::string x = type + a.text + ")", y = type + b.text + ")";
     static const std::vector<const char *> functions = {"maximum(", "minimum("};
-    std::string value = random.chance(70) ? x + op + y : std::string(random.pick(functions)) + x + ", " + y + ")";
+    std::string value =
+        random.chance(70) ? x + op + y : std::string(random.pick(functions)) + x + ", " + y + ")";
     if (random.chance(20))
-      value = x + random.pick(std::vector<const char *>{" - 1", "*2654435769", " ^ 0x9e3779b9", " >> 13"});
+      value = x + random.pick(
+                      std::vector<const char *>{" - 1", "*2654435769", " ^ 0x9e3779b9", " >> 13"});
     result.text = "i64(" + value + ")";
     result.bound = isWide ? most : std::exp2(32);
     return result;
@@ -467,7 +471,8 @@ Value Generator::integer(Scope &scope, unsigned depth) {
       return leaf(scope, Class::Int);
     else {
       Value a = exact(scope, depth - 1);
-      static const std::vector<const char *> to = {"i32(", "i64(", "quantize(", "u8(", "i8(", "u16(", "i16("};
+      static const std::vector<const char *> to = {"i32(", "i64(", "quantize(", "u8(",
+                                                   "i8(",  "u16(", "i16("};
       unsigned which = random.below(to.size());
       if (random.chance(40)) { // between integers they wrap, quantize saturates
         a = integer(scope, depth - 1);
@@ -576,6 +581,7 @@ Value Generator::floating(Scope &scope, unsigned depth) {
     return a;
   }
   default:
-    return depth > 1 && random.chance(15) ? nestedReductions(scope) : reduction(scope, Class::Float, depth);
+    return depth > 1 && random.chance(15) ? nestedReductions(scope)
+                                          : reduction(scope, Class::Float, depth);
   }
 }

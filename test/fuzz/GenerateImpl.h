@@ -155,7 +155,7 @@ private:
   std::vector<GeneratedTensor> inputs, outputs;
   std::vector<GeneratedScalar> scalars;
   std::string parameters, results, body;
-  std::string opening; ///< the kernel's first lines
+  std::string opening;            ///< the kernel's first lines
   std::vector<std::string> taken; ///< indices of blocks and loops around
   unsigned indent = 2, counter = 0;
   bool isHelper = false;

@@ -11,8 +11,8 @@
 
 using namespace tegula::fuzz;
 
-/// A product of two tensors of storage types, such as bytes, which no kernel of the library takes together; false where
-/// there are none.
+/// A product of two tensors of storage types, such as bytes, which no kernel of the library takes
+/// together; false where there are none.
 bool Generator::narrowProduct() {
   std::vector<std::pair<const Source *, const Source *>> pairs;
   for (const Source &a : sources)
@@ -27,8 +27,8 @@ bool Generator::narrowProduct() {
   auto [first, second] = random.pick(pairs);
   Source a = *first, b = *second;
   std::string name = fresh("t"), i = fresh("i"), j = fresh("j"), k = fresh("k");
-  line(name + "[" + i + ", " + j + "] = sum(" + a.name + "[" + i + ", " + k + "]*" + b.name + "[" + j + ", " + k +
-       "] for " + k + ")");
+  line(name + "[" + i + ", " + j + "] = sum(" + a.name + "[" + i + ", " + k + "]*" + b.name + "[" +
+       j + ", " + k + "] for " + k + ")");
   Value value = multiply(a.value, b.value);
   double count = std::max<double>(static_cast<double>(a.dims[1].value), 1), error = value.error;
   value.bound *= count;
@@ -167,10 +167,9 @@ void Generator::generateEntry(GeneratedProgram &program) {
   if (random.chance(8)) // every stage must agree on what a launch refuses
     sizes[random.below(count)].value = 0;
 
-  static const std::vector<const char *> types = {"f32",  "f32", "f32",    "f32",    "f32", "f16",
-                                                  "bf16", "f64", "f8e4m3", "f8e5m2", "i64", "i32",
-                                                  "i16",  "i8",  "u8",     "i4",     "u4",  "bool",
-                                                  "u16",  "u32"};
+  static const std::vector<const char *> types = {
+      "f32", "f32", "f32", "f32", "f32", "f16", "bf16", "f64",  "f8e4m3", "f8e5m2",
+      "i64", "i32", "i16", "i8",  "u8",  "i4",  "u4",   "bool", "u16",    "u32"};
   unsigned tensors = 2 + random.below(3);
   for (unsigned k = 0; k < tensors || k * 3 < count; ++k) {
     std::string type = k == 0 ? "f32" : random.pick(types), dims;
@@ -191,7 +190,9 @@ void Generator::generateEntry(GeneratedProgram &program) {
     if (k > 0 && source.value.kind == Class::Float && random.chance(25)) {
       input.isInout = source.isInout = true;
       source.value.bound = 8;
-      input.type = type = random.chance(70) ? "f32" : random.chance(50) ? "f16" : "bf16"; // hold what updates write
+      input.type = type = random.chance(70)   ? "f32"
+                          : random.chance(50) ? "f16"
+                                              : "bf16"; // hold what updates write
     }
     source.isNarrow = type != "f32" && type != "f64" && type != "u32";
     unsigned rank = random.chance(10) ? 0 : 1 + random.below(3);
@@ -239,8 +240,8 @@ void Generator::generateEntry(GeneratedProgram &program) {
   output();
   if (random.chance(30))
     output();
-  program.text =
-      kernels + "kernel entry(" + parameters + ") -> (" + results + ") {\n" + opening + body + "}\n";
+  program.text = kernels + "kernel entry(" + parameters + ") -> (" + results + ") {\n" + opening +
+                 body + "}\n";
   for (const Dim &size : sizes)
     program.sizes.push_back({size.text, size.value});
   program.inputs = inputs;

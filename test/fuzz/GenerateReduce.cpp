@@ -11,15 +11,15 @@
 
 using namespace tegula::fuzz;
 
-/// Behind a place where some read in `text` subscripts the index bare, or as a member of a group; npos where
-/// none does. Generated reads do so only for its range.
+/// Behind a place where some read in `text` subscripts the index bare, or as a member of a group;
+/// npos where none does. Generated reads do so only for its range.
 static size_t barePlace(const std::string &text, const std::string &name, bool inGroup) {
   std::string brackets;
   for (size_t at = 0; at < text.size(); ++at) {
     char c = text[at];
     // `x[(g, e)]`: a group's bracket stands where a subscript begins.
-    bool isGroup = c == '(' && at && (text[at - 1] == '[' || text[at - 1] == ' ') && !brackets.empty() &&
-                   brackets.back() == '[';
+    bool isGroup = c == '(' && at && (text[at - 1] == '[' || text[at - 1] == ' ') &&
+                   !brackets.empty() && brackets.back() == '[';
     if (c == '[' || c == '(')
       brackets += isGroup ? 'g' : c;
     else if (c == ']' || c == ')')
@@ -40,7 +40,8 @@ bool Generator::isBare(const std::string &text, const std::string &name) {
 }
 
 static bool hasRange(const std::string &text, const std::string &name) {
-  return text.find("[" + name + " in ") != std::string::npos || text.find(", " + name + " in ") != std::string::npos ||
+  return text.find("[" + name + " in ") != std::string::npos ||
+         text.find(", " + name + " in ") != std::string::npos ||
          text.find("(" + name + " in ") != std::string::npos;
 }
 
@@ -77,14 +78,15 @@ Value Generator::reduced(Value value, const std::string &name, double count) {
   return value;
 }
 
-/// `mean(mean(mean(v[i] + x[i, a] for a)*x[i, b] for b)*x[i, c] for c)`: alike at each level, over axes of the
-/// same range or of another tensor.
+/// `mean(mean(mean(v[i] + x[i, a] for a)*x[i, b] for b)*x[i, c] for c)`: alike at each level, over
+/// axes of the same range or of another tensor.
 Value Generator::nestedReductions(Scope &outer) {
   // Tensors whose dims but the last have indices of the scope, and those subscripts.
   std::vector<std::pair<const Source *, std::string>> fitting;
   for (const Source &source : sources) {
     std::string row;
-    bool fits = source.value.kind == Class::Float && !source.dims.empty() && source.dims.back().value > 0;
+    bool fits =
+        source.value.kind == Class::Float && !source.dims.empty() && source.dims.back().value > 0;
     for (size_t dim = 0; fits && dim + 1 < source.dims.size(); ++dim) {
       auto index = std::find_if(outer.begin(), outer.end(), [&](const Index &candidate) {
         return candidate.range.text == source.dims[dim].text;
@@ -200,8 +202,11 @@ Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
     std::string text = item(index, result.text);
     // A part of the range, where no group needs the whole of it.
     bool isInGroup = result.text.find(", " + index.name + ")") != std::string::npos;
-    if (!mayBeEmpty && name != "var" && rank == 1 && !isInGroup && index.range.value >= 2 && random.chance(15)) {
-      text = index.name + " in " + (random.chance(70) ? "1:" + index.range.text : index.range.text + " - 2:" + index.range.text);
+    if (!mayBeEmpty && name != "var" && rank == 1 && !isInGroup && index.range.value >= 2 &&
+        random.chance(15)) {
+      text = index.name + " in " +
+             (random.chance(70) ? "1:" + index.range.text
+                                : index.range.text + " - 2:" + index.range.text);
     } else if (mayBeEmpty && rank == 1 && !isInGroup && random.chance(15)) {
       const Index *other = nullptr;
       for (const Index &candidate : outer)

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `y[ids[j], d] = e` and its relatives `+=`, `max=` and `min=`, over a definition, into outputs, temporaries,
-// states and inouts, with and without filters, loops, blocks and `distinct`. All that meets is exact.
+// `y[ids[j], d] = e` and its relatives `+=`, `max=` and `min=`, over a definition, into outputs,
+// temporaries, states and inouts, with and without filters, loops, blocks and `distinct`. All that
+// meets is exact.
 //
 //===----------------------------------------------------------------------===//
 #include "GenerateImpl.h"
@@ -51,19 +52,20 @@ void Generator::accumulate() {
   addOutput(out, "f32", {dim, scope[0].range}, value.error * count);
 }
 
-
 /// A subscript from data for a dim of `dim`, along a new index and perhaps along `other`.
 bool Generator::rows(Rows &rows, const Index &other) {
   std::vector<const Source *> fitting;
   for (const Source &source : sources)
-    if (source.value.kind == Class::Int && !source.isInout && (source.dims.size() == 1 || source.dims.size() == 2) &&
+    if (source.value.kind == Class::Int && !source.isInout &&
+        (source.dims.size() == 1 || source.dims.size() == 2) &&
         (source.dims.size() == 1 || source.dims[1].text == other.range.text))
       fitting.push_back(&source);
   bool mayPermute = !isHelper && indent == 2;
   if (mayPermute && random.chance(25)) {
     rows.index = freshIndex({other}, rows.dim);
     std::string name = fresh("t");
-    line(name + "[" + rows.index.name + " in " + rows.dim.text + "] = " + rows.dim.text + " - 1 - " + rows.index.name);
+    line(name + "[" + rows.index.name + " in " + rows.dim.text + "] = " + rows.dim.text +
+         " - 1 - " + rows.index.name);
     Value value;
     value.kind = Class::Int;
     value.bound = static_cast<double>(std::max<int64_t>(rows.dim.value, 1));
@@ -77,20 +79,25 @@ bool Generator::rows(Rows &rows, const Index &other) {
     return false;
   const Source source = *random.pick(fitting);
   rows.index = freshIndex({other}, source.dims[0]);
-  rows.text = source.name + "[" + rows.index.name + (source.dims.size() == 2 ? ", " + other.name : "") + "]";
+  rows.text = source.name + "[" + rows.index.name +
+              (source.dims.size() == 2 ? ", " + other.name : "") + "]";
   bool isInside = source.isSubscript && source.value.bound < static_cast<double>(rows.dim.value);
   if (isInside && random.chance(80))
     return true;
   if (rows.dim.value < 1)
     return false;
   if (random.chance(95)) // else some leave the dim, and are reported
-    rows.text += " % " + (rows.dim.text.find_first_of("+*-") == std::string::npos ? rows.dim.text : "(" + rows.dim.text + ")");
+    rows.text += " % " + (rows.dim.text.find_first_of("+*-") == std::string::npos
+                              ? rows.dim.text
+                              : "(" + rows.dim.text + ")");
   return true;
 }
 
 /// An element of a class and type that a scatter may write.
 Value Generator::element(Scope scope, Class kind) {
-  return kind == Class::Float ? exact(scope, 1) : kind == Class::Int ? integer(scope, 1) : boolean(scope, 1);
+  return kind == Class::Float ? exact(scope, 1)
+         : kind == Class::Int ? integer(scope, 1)
+                              : boolean(scope, 1);
 }
 
 void Generator::scatter() {
@@ -107,14 +114,16 @@ void Generator::scatter() {
     where = Temporary;
 
   // The target, whose elements are all defined.
-  static const std::vector<std::string> types = {"f32", "f32", "f32", "f64", "f16", "bf16", "i64", "i32", "i8", "bool"};
+  static const std::vector<std::string> types = {"f32",  "f32", "f32", "f64", "f16",
+                                                 "bf16", "i64", "i32", "i8",  "bool"};
   std::string type = where == Inout || where == State ? "f32" : random.pick(types), name;
   Class kind = type == "bool" ? Class::Bool : type[0] == 'i' ? Class::Int : Class::Float;
   Index d;
   Rows row;
   double bound = 8;
   auto write = [&](const Value &value) { // of inouts and states, which stay small
-    return where == Inout || where == State ? "clamp(floor(" + value.text + "), min=-8, max=8)" : value.text;
+    return where == Inout || where == State ? "clamp(floor(" + value.text + "), min=-8, max=8)"
+                                            : value.text;
   };
   if (where == Inout) {
     name = old->name;
@@ -128,9 +137,9 @@ void Generator::scatter() {
     if (kind == Class::Float)
       start = limited(start, 64);
     name = fresh(where == Output ? "y" : where == State ? "h" : "t");
-    std::string left = where == Output
-                           ? "[" + first.name + ", " + d.name + "]"
-                           : "[" + first.name + " in " + row.dim.text + ", " + d.name + " in " + d.range.text + "]";
+    std::string left = where == Output ? "[" + first.name + ", " + d.name + "]"
+                                       : "[" + first.name + " in " + row.dim.text + ", " + d.name +
+                                             " in " + d.range.text + "]";
     std::string typed = where == Temporary ? ": " + type : "";
     line((where == State ? "state " : "") + name + typed + left + " = " + write(start));
     bound = where == State ? 8 : start.bound;
@@ -195,7 +204,8 @@ void Generator::scatter() {
     indent -= 2;
     line("}");
   } else {
-    line(target + " " + combine + " " + write(value) + " for " + row.index.name + " in " + row.index.range.text + filter);
+    line(target + " " + combine + " " + write(value) + " for " + row.index.name + " in " +
+         row.index.range.text + filter);
   }
   if (combine == "+=" && (where == Inout || where == State)) {
     std::string element = name + "[" + freshIndex({d}, row.dim).name + ", " + d.name + "]";
@@ -205,7 +215,8 @@ void Generator::scatter() {
     indent -= 2;
     line("}");
   }
-  double count = 3.0 * std::max<int64_t>(row.index.range.value, 1) * std::max<int64_t>(d.range.value, 1);
+  double count =
+      3.0 * std::max<int64_t>(row.index.range.value, 1) * std::max<int64_t>(d.range.value, 1);
   Value result = value;
   result.kind = kind;
   result.grain = std::max(value.grain, 1);

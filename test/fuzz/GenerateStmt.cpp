@@ -168,7 +168,9 @@ void Generator::topk() {
   int64_t k = 1 + random.below(static_cast<unsigned>(over.range.value));
   // A part of the range, where no group needs the whole of it.
   bool isInGroup = value.text.find(", " + over.name + ")") != std::string::npos;
-  int64_t low = random.chance(40) && !isInGroup ? random.below(static_cast<unsigned>(over.range.value - k + 1)) : 0;
+  int64_t low = random.chance(40) && !isInGroup
+                    ? random.below(static_cast<unsigned>(over.range.value - k + 1))
+                    : 0;
   Scope ranked = scope;
   Index rank{fresh("z"), {std::to_string(k), k}};
   std::string values = fresh("t"), indices = fresh("t"), subscripts;
@@ -176,8 +178,8 @@ void Generator::topk() {
     subscripts += index.name + " in " + index.range.text + ", ";
   subscripts += rank.name;
   line(values + "[" + subscripts + "], " + indices + "[" + subscripts + "] = topk(" + value.text +
-       " for " + over.name + " in " + (low ? std::to_string(low) + ":" : "") + over.range.text + ", k=" +
-       std::to_string(k) + ")");
+       " for " + over.name + " in " + (low ? std::to_string(low) + ":" : "") + over.range.text +
+       ", k=" + std::to_string(k) + ")");
   ranked.push_back(rank);
   define(values, dimsOf(ranked), value);
   Value index;
@@ -280,9 +282,13 @@ void Generator::scatterByReduction() {
     return equation();
   bool isCount = random.chance(50);
   Value chosen = isCount ? boolean(inner, 1) : exact(inner, 1);
-  std::string range = over.name + (isBare(chosen.text, over.name) && random.chance(50) ? "" : " in " + over.range.text);
-  std::string subscript = (isCount ? "count(" : random.chance(50) ? "argmax(" : "argmin(") + chosen.text + " for " +
-                          range + ")";
+  std::string range =
+      over.name +
+      (isBare(chosen.text, over.name) && random.chance(50) ? "" : " in " + over.range.text);
+  std::string subscript = (isCount             ? "count("
+                           : random.chance(50) ? "argmax("
+                                               : "argmin(") +
+                          chosen.text + " for " + range + ")";
   Dim dim = over.range;
   if (isCount)
     dim = {over.range.text + " + 1", over.range.value + 1};

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The programs of generateProgram() have sizes of a few points, for which a device takes no tiles. These have sizes next to
-// those of tiles, vectors and blocks, and are what strategies look for: a product, a convolution, a tile loop, rows and columns
-// that are read several times, a scan, a sort. All numbers are small multiples of 1/2 and all sums exact, in any order.
+// The programs of generateProgram() have sizes of a few points, for which a device takes no tiles.
+// These have sizes next to those of tiles, vectors and blocks, and are what strategies look for: a
+// product, a convolution, a tile loop, rows and columns that are read several times, a scan, a
+// sort. All numbers are small multiples of 1/2 and all sums exact, in any order.
 //
 //===----------------------------------------------------------------------===//
 #include "GenerateImpl.h"
@@ -33,8 +34,10 @@ private:
   int64_t sizeOf(const std::string &name) const;
   bool isWhole(const std::string &type) const { return type[0] == 'i' || type[0] == 'u'; }
   /// A parameter; `dims` are names of sizes, and numbers.
-  void input(const std::string &name, const std::string &type, const std::vector<std::string> &dims, int64_t lo, int64_t hi);
-  void output(const std::string &name, const std::string &type, const std::vector<std::string> &dims);
+  void input(const std::string &name, const std::string &type, const std::vector<std::string> &dims,
+             int64_t lo, int64_t hi);
+  void output(const std::string &name, const std::string &type,
+              const std::vector<std::string> &dims);
   void line(const std::string &text) { body += "  " + text + "\n"; }
   static std::string list(const std::vector<std::string> &items);
   std::string pick(std::vector<std::string> from) { return random.pick(from); }
@@ -54,8 +57,9 @@ std::string TiledGenerator::list(const std::vector<std::string> &items) {
 
 /// Most are large enough for tiles.
 int64_t TiledGenerator::size(const std::string &name, int64_t largest) {
-  static const std::vector<int64_t> all = {1,  2,  3,  5,  7,  8,   15,  16,  17,  31,  32,  33,  60,  63,  64,   65,   66,  72,
-                                           96, 97, 127, 128, 129, 130, 136, 191, 192, 193, 200, 256, 257, 333, 1031, 2052};
+  static const std::vector<int64_t> all = {
+      1,  2,  3,  5,   7,   8,   15,  16,  17,  31,  32,  33,  60,  63,  64,  65,   66,
+      72, 96, 97, 127, 128, 129, 130, 136, 191, 192, 193, 200, 256, 257, 333, 1031, 2052};
   int64_t value = 0, least = random.chance(70) ? 31 : 1;
   do
     value = random.pick(all);
@@ -71,8 +75,8 @@ int64_t TiledGenerator::sizeOf(const std::string &name) const {
   return std::stoll(name);
 }
 
-void TiledGenerator::input(const std::string &name, const std::string &type, const std::vector<std::string> &dims, int64_t lo,
-                           int64_t hi) {
+void TiledGenerator::input(const std::string &name, const std::string &type,
+                           const std::vector<std::string> &dims, int64_t lo, int64_t hi) {
   GeneratedTensor tensor{name, type, {}, lo, hi};
   for (const std::string &dim : dims)
     tensor.shape.push_back(sizeOf(dim));
@@ -80,7 +84,8 @@ void TiledGenerator::input(const std::string &name, const std::string &type, con
   parameters += (parameters.empty() ? "" : ", ") + name + ": " + type + list(dims);
 }
 
-void TiledGenerator::output(const std::string &name, const std::string &type, const std::vector<std::string> &dims) {
+void TiledGenerator::output(const std::string &name, const std::string &type,
+                            const std::vector<std::string> &dims) {
   GeneratedTensor tensor{name, type, {}};
   for (const std::string &dim : dims)
     tensor.shape.push_back(sizeOf(dim));
@@ -88,11 +93,13 @@ void TiledGenerator::output(const std::string &name, const std::string &type, co
   results += (results.empty() ? "" : ", ") + name + ": " + type + list(dims);
 }
 
-/// Operands in any order and type, evaluated or not, with a batch or without, and something behind the sums.
+/// Operands in any order and type, evaluated or not, with a batch or without, and something behind
+/// the sums.
 void TiledGenerator::product() {
   static const std::vector<std::vector<std::string>> types = {
-      {"f32", "f32"}, {"f32", "f32"},       {"f16", "f16"},       {"bf16", "bf16"}, {"f8e4m3", "f8e4m3"}, {"f8e5m2", "f8e4m3"},
-      {"i8", "i8"},   {"u8", "i8"},         {"u8", "u8"},         {"f32", "f16"},   {"bf16", "f32"},      {"i8", "f16"}};
+      {"f32", "f32"},       {"f32", "f32"},       {"f16", "f16"},  {"bf16", "bf16"},
+      {"f8e4m3", "f8e4m3"}, {"f8e5m2", "f8e4m3"}, {"i8", "i8"},    {"u8", "i8"},
+      {"u8", "u8"},         {"f32", "f16"},       {"bf16", "f32"}, {"i8", "f16"}};
   const std::vector<std::string> &type = random.pick(types);
   bool areBytes = isWhole(type[0]) && isWhole(type[1]), hasBatch = random.chance(25);
   size("M", 257), size("N", 257), size("K", 333);
@@ -103,7 +110,8 @@ void TiledGenerator::product() {
       value = std::max<int64_t>(value * 2 / 3, 1);
   std::string operands[2];
   for (int side : {0, 1}) {
-    std::vector<std::string> indices = {side ? "k" : "i", side ? "j" : "k"}, dims = {side ? "K" : "M", side ? "N" : "K"};
+    std::vector<std::string> indices = {side ? "k" : "i", side ? "j" : "k"},
+                             dims = {side ? "K" : "M", side ? "N" : "K"};
     if (random.chance(50)) {
       std::swap(indices[0], indices[1]);
       std::swap(dims[0], dims[1]);
@@ -113,18 +121,29 @@ void TiledGenerator::product() {
       dims.insert(dims.begin(), "B");
     }
     std::string name = side ? "w" : "x";
-    input(name, type[side], dims, type[side][0] == 'u' ? 0 : areBytes ? -128 : -2, areBytes ? (type[side][0] == 'u' ? 255 : 127) : 2);
+    input(name, type[side], dims,
+          type[side][0] == 'u' ? 0
+          : areBytes           ? -128
+                               : -2,
+          areBytes ? (type[side][0] == 'u' ? 255 : 127) : 2);
     if (!areBytes && random.chance(25))
-      program.inputs.back().special = true, program.inputs.back().specialEvery = 2 * sizeOf("K") + 1;
+      program.inputs.back().special = true,
+      program.inputs.back().specialEvery = 2 * sizeOf("K") + 1;
     operands[side] = name + list(indices);
     if (!areBytes && random.chance(20))
       operands[side] = pick({"(" + operands[side] + " + 1)", "abs(" + operands[side] + ")",
-                             "where(k % 3 != 0, " + operands[side] + ", 0)", "maximum(" + operands[side] + ", 0)"});
+                             "where(k % 3 != 0, " + operands[side] + ", 0)",
+                             "maximum(" + operands[side] + ", 0)"});
   }
-  std::string range = random.chance(85) ? "k" : pick({"k in 0:minimum(K, i + 1)", "k in 1:K", "k in K if k % 2 == 0"});
+  std::string range = random.chance(85)
+                          ? "k"
+                          : pick({"k in 0:minimum(K, i + 1)", "k in 1:K", "k in K if k % 2 == 0"});
   bool isSwapped = random.chance(30);
-  std::string sum = "sum(" + operands[isSwapped] + "*" + operands[!isSwapped] + " for " + range + ")", result = areBytes ? "i32" : "f32";
-  std::vector<std::string> at = {"i", "j"}, dims = {"M", "N"}, turned = {"j", "i"}, turnedDims = {"N", "M"};
+  std::string sum =
+                  "sum(" + operands[isSwapped] + "*" + operands[!isSwapped] + " for " + range + ")",
+              result = areBytes ? "i32" : "f32";
+  std::vector<std::string> at = {"i", "j"}, dims = {"M", "N"}, turned = {"j", "i"},
+                           turnedDims = {"N", "M"};
   if (hasBatch)
     for (auto *one : {&at, &turned, &dims, &turnedDims})
       one->insert(one->begin(), one == &at || one == &turned ? "b" : "B");
@@ -151,22 +170,26 @@ void TiledGenerator::product() {
     std::vector<std::string> kept = at, keptDims = dims;
     kept.erase(kept.end() - (ofRows ? 1 : 2)), keptDims.erase(keptDims.end() - (ofRows ? 1 : 2));
     line("t" + list(at) + " = " + sum);
-    line("y" + list(kept) + " = " + (areBytes ? "sum" : pick({"sum", "max", "min"})) + "(t" + list(at) + " for " +
-         (ofRows ? "j" : "i") + ")");
+    line("y" + list(kept) + " = " + (areBytes ? "sum" : pick({"sum", "max", "min"})) + "(t" +
+         list(at) + " for " + (ofRows ? "j" : "i") + ")");
     output("y", result, keptDims);
     return;
   }
   default:
     line("y" + list(to) + " = " + sum);
   }
-  output("y", result == "i32" ? pick({"i32", "i64", "i8"}) : pick({"f32", "f32", "f16", "bf16"}), toDims);
+  output("y", result == "i32" ? pick({"i32", "i64", "i8"}) : pick({"f32", "f32", "f16", "bf16"}),
+         toDims);
 }
 
 void TiledGenerator::convolution() {
-  std::string type = pick({"f32", "f32", "f16", "bf16", "f8e4m3", "i8"}), result = isWhole(type) ? "i32" : "f32";
-  int64_t taps = 1 + random.below(5), stride = 1 + random.below(3), apart = 1 + random.below(2), before = random.below(taps);
+  std::string type = pick({"f32", "f32", "f16", "bf16", "f8e4m3", "i8"}),
+              result = isWhole(type) ? "i32" : "f32";
+  int64_t taps = 1 + random.below(5), stride = 1 + random.below(3), apart = 1 + random.below(2),
+          before = random.below(taps);
   int64_t reach = apart * (taps - 1) + 1;
-  program.sizes = {{"N", 1 + random.below(2)}, {"C", 1 + random.below(34)}, {"O", 1 + random.below(70)}};
+  program.sizes = {
+      {"N", 1 + random.below(2)}, {"C", 1 + random.below(34)}, {"O", 1 + random.below(70)}};
   for (const char *name : {"H", "W"})
     program.sizes.push_back({name, std::max<int64_t>(reach, 3 + random.below(20))});
   bool isLast = random.chance(30); // channels innermost
@@ -176,13 +199,15 @@ void TiledGenerator::convolution() {
   else
     input("x", type, {"N", "C", "H", "W"}, -2, 2), input("w", type, {"O", "C", tap, tap}, -2, 2);
   auto place = [&](const char *point, const char *tap) {
-    return std::to_string(stride) + "*" + point + " + " + std::to_string(apart) + "*" + tap + " - " + std::to_string(before);
+    return std::to_string(stride) + "*" + point + " + " + std::to_string(apart) + "*" + tap +
+           " - " + std::to_string(before);
   };
   std::string fill = isWhole(type) ? pick({"0", "1"}) : pick({"0", "0", "0", "1", "-inf", "nan"});
   std::string pixel = place("p", "r") + ", " + place("q", "s");
   std::string image = isLast ? "x[n, " + pixel + ", c" : "x[n, c, " + pixel;
-  std::string sum = "sum(" + image + (before ? ", fill=" + fill : "") + "]*" + (isLast ? "w[r, s, c, o]" : "w[o, c, r, s]") +
-                    " for c, r in " + tap + ", s in " + tap + ")";
+  std::string sum = "sum(" + image + (before ? ", fill=" + fill : "") + "]*" +
+                    (isLast ? "w[r, s, c, o]" : "w[o, c, r, s]") + " for c, r in " + tap +
+                    ", s in " + tap + ")";
   // As many points as do not hang over the far edge.
   int64_t points[2];
   for (int dim : {0, 1})
@@ -193,7 +218,8 @@ void TiledGenerator::convolution() {
   GeneratedTensor made{"y", result, {sizeOf("N"), sizeOf("O"), points[0], points[1]}};
   if (random.chance(30)) {
     line("t[n, o, p in " + dims[2] + ", q in " + dims[3] + "] = " + sum);
-    line("y[n, o] = " + (isWhole(type) ? "sum" : pick({"sum", "max"})) + "(t[n, o, p, q] for p, q)");
+    line("y[n, o] = " + (isWhole(type) ? "sum" : pick({"sum", "max"})) +
+         "(t[n, o, p, q] for p, q)");
     output("y", result, {"N", "O"});
     return;
   }
@@ -215,18 +241,21 @@ void TiledGenerator::tileLoop() {
   for (const char *name : {"q", "k", "v"})
     input(name, type, {"H", name[0] == 'q' ? "S" : "N", "D"}, -1, 1);
   bool isNatural = random.chance(75); // powers of e are 0 or 1 there, but for a part of 2^-12
-  std::string score = "clamp(floor(sum(q[h, i, e]*k[h, j, e] for e)), min=-4, max=4)", power = isNatural ? "exp" : "exp2";
+  std::string score = "clamp(floor(sum(q[h, i, e]*k[h, j, e] for e)), min=-4, max=4)",
+              power = isNatural ? "exp" : "exp2";
   if (isNatural)
     score = "1000*" + score;
   if (random.chance(70))
     score = "where(" +
-            pick({"j <= i", "j <= i + 5", "j <= i and j > i - 40", "j > i + 20", "j > i - 3", "i % 4 != 1", "(i + j) % 3 != 0"}) +
-            ", " + score + ", " +
-            pick({"-inf", "-1e9", "-1e20", "-1e30", "-3e38"}) + ")";
+            pick({"j <= i", "j <= i + 5", "j <= i and j > i - 40", "j > i + 20", "j > i - 3",
+                  "i % 4 != 1", "(i + j) % 3 != 0"}) +
+            ", " + score + ", " + pick({"-inf", "-1e9", "-1e20", "-1e30", "-3e38"}) + ")";
   std::string rounded = type == "f32" ? "p" : type + "(p)";
   body = "  parallel h in H, i in S, d in D {\n    state m = " + pick({"-1e30", "-3.4e38"}) +
          "\n    state l = 0.0\n    state acc = 0.0\n    for j in tiles(N) {\n      s = " + score +
-         "\n      m2 = maximum(m, max(s for j))\n      p = " + power + "(s - m2)\n      r = " + power + "(m - m2)\n      l = l*r + sum(p for j)\n"
+         "\n      m2 = maximum(m, max(s for j))\n      p = " + power +
+         "(s - m2)\n      r = " + power +
+         "(m - m2)\n      l = l*r + sum(p for j)\n"
          "      acc = acc*r + sum(" +
          rounded + "*v[h, j, d] for j)\n      m = m2\n    }\n    y[h, i, d] = acc + l\n  }\n";
   output("y", "f32", {"H", "S", "D"});
@@ -237,7 +266,9 @@ void TiledGenerator::tileLoop() {
 /// What several nests read of a row or a column.
 void TiledGenerator::rows() {
   std::string type = pick({"f32", "f32", "f16", "bf16", "i32", "i16", "i8", "bool", "f64", "i64"});
-  std::string result = type == "f64" || type == "i64" ? type : isWhole(type) || type == "bool" ? "i32" : "f32";
+  std::string result = type == "f64" || type == "i64"    ? type
+                       : isWhole(type) || type == "bool" ? "i32"
+                                                         : "f32";
   size("M", 66), size("N", 2052);
   bool isColumn = random.chance(40);
   std::vector<std::string> dims = {"M", "N"}, at = {"i", "j"};
@@ -250,7 +281,8 @@ void TiledGenerator::rows() {
   if (type == "bool")
     x = "where(" + x + ", 3, -2)";
   line("a[i] = " + pick({"max", "min", "sum"}) + "(" + x + " for j)");
-  line("c[i] = " + pick({"sum", "max"}) + "(" + pick({"abs(" + x + " - a[i])", x + " + a[i]", "maximum(" + x + ", a[i])"}) + " for j)");
+  line("c[i] = " + pick({"sum", "max"}) + "(" +
+       pick({"abs(" + x + " - a[i])", x + " + a[i]", "maximum(" + x + ", a[i])"}) + " for j)");
   bool isTurned = random.chance(25);
   line("y" + (isTurned ? list({at[1], at[0]}) : list(at)) + " = " + x + "*2 - a[i] + c[i]");
   output("y", result, isTurned ? std::vector<std::string>{dims[1], dims[0]} : dims);
@@ -278,16 +310,30 @@ void TiledGenerator::scanOrSort() {
     output("y", result, dims), output("e", "i64", dims);
     return;
   }
-  line("y" + list(at) + " = " + pick({"cumsum", "cumsum", "cummax", "cummin"}) + "(" + x + ", over=j" + pick({"", ", reverse=true"}) + ")" +
-       pick({"", " + 1"}));
+  line("y" + list(at) + " = " + pick({"cumsum", "cumsum", "cummax", "cummin"}) + "(" + x +
+       ", over=j" + pick({"", ", reverse=true"}) + ")" + pick({"", " + 1"}));
   output("y", result, dims);
 }
 
 GeneratedProgram TiledGenerator::generate() {
-  static const std::vector<std::string> tiles = {
-      "",       "",       "64x64",          "128x32",          "32x128",          "128x16",
-      "64x64/2", "64x128-packed", "128x128-packed", "64x256-packed", "64x128-packed/2", "128x128-shifted",
-      "64x128-warpgroups", "128x128-warpgroups", "128x64-warpgroups", "128x192-warpgroups", "128x192-tail", "64x128-tail"};
+  static const std::vector<std::string> tiles = {"",
+                                                 "",
+                                                 "64x64",
+                                                 "128x32",
+                                                 "32x128",
+                                                 "128x16",
+                                                 "64x64/2",
+                                                 "64x128-packed",
+                                                 "128x128-packed",
+                                                 "64x256-packed",
+                                                 "64x128-packed/2",
+                                                 "128x128-shifted",
+                                                 "64x128-warpgroups",
+                                                 "128x128-warpgroups",
+                                                 "128x64-warpgroups",
+                                                 "128x192-warpgroups",
+                                                 "128x192-tail",
+                                                 "64x128-tail"};
   program.tile = random.pick(tiles);
   program.isShifted = random.chance(10);
   unsigned kind = random.below(13);

@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tegula-mutate-names FOLDER... --count=N --start=SEED: takes the programs in the folders, puts names of
-// a program in the places of others, and checks the result. A program that the checker refuses has an
-// error. One that it accepts becomes IR that verifies, writes every output, and has an equation for every
-// statement with subscripts.
+// tegula-mutate-names FOLDER... --count=N --start=SEED: takes the programs in the folders, puts
+// names of a program in the places of others, and checks the result. A program that the checker
+// refuses has an error. One that it accepts becomes IR that verifies, writes every output, and has
+// an equation for every statement with subscripts.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Check.h"
-#include "frontend/lower/EmitIR.h"
 #include "frontend/OpenModule.h"
+#include "frontend/lower/EmitIR.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/CommandLine.h"
@@ -28,18 +28,21 @@ using namespace llvm;
 using namespace tegula;
 
 static cl::list<std::string> folders(cl::Positional, cl::OneOrMore, cl::desc("FOLDER..."));
-static cl::opt<uint64_t> programCount("count", cl::init(20000), cl::desc("How many programs to make"));
+static cl::opt<uint64_t> programCount("count", cl::init(20000),
+                                      cl::desc("How many programs to make"));
 static cl::opt<uint64_t> start("start", cl::init(1), cl::desc("The first seed"));
 
 //===----------------------------------------------------------------------===//
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// Adds the programs in a folder and those below it, in order of their paths. Returns whether there are any.
+/// Adds the programs in a folder and those below it, in order of their paths. Returns whether there
+/// are any.
 static bool readPrograms(StringRef folder, std::vector<std::string> &programs) {
   std::set<std::string> paths;
   std::error_code error;
-  for (sys::fs::recursive_directory_iterator at(folder, error), end; at != end && !error; at.increment(error))
+  for (sys::fs::recursive_directory_iterator at(folder, error), end; at != end && !error;
+       at.increment(error))
     if (sys::path::extension(at->path()) == ".tgl")
       paths.insert(at->path());
   for (const std::string &path : paths)
@@ -75,7 +78,8 @@ static std::string mutate(StringRef program, std::mt19937_64 &random) {
     // Mostly a name that stands close by: of the same statement or signature.
     size_t near = llvm::find(places, std::pair(at, length)) - places.begin();
     size_t from = random() % 2 ? random() % places.size()
-                               : std::min<size_t>(places.size() - 1, near - std::min<size_t>(near, 8) + random() % 17);
+                               : std::min<size_t>(places.size() - 1,
+                                                  near - std::min<size_t>(near, 8) + random() % 17);
     std::string name = text.substr(places[from].first, places[from].second);
     text.replace(at, length, name);
   }
@@ -90,15 +94,17 @@ static std::string mutate(StringRef program, std::mt19937_64 &random) {
 static void collectEquations(ArrayRef<ast::StmtPtr> body, std::vector<const ast::Stmt *> &found) {
   for (const ast::StmtPtr &stmt : body) {
     bool isEquation = stmt->kind == ast::Stmt::Assign || stmt->kind == ast::Stmt::State;
-    if (isEquation && !stmt->targets.empty() && stmt->targets[0].hasSubscripts && !stmt->targets[0].hasColon)
+    if (isEquation && !stmt->targets.empty() && stmt->targets[0].hasSubscripts &&
+        !stmt->targets[0].hasColon)
       found.push_back(stmt.get());
     collectEquations(stmt->body, found);
   }
 }
 
 /// What is wrong with an accepted program; empty where nothing is.
-static std::string faultOf(const Module &module, const checked::Program &program, const ast::Kernel &kernel,
-                           mlir::MLIRContext &context, SourceManager &sources) {
+static std::string faultOf(const Module &module, const checked::Program &program,
+                           const ast::Kernel &kernel, mlir::MLIRContext &context,
+                           SourceManager &sources) {
   std::vector<const ast::Stmt *> equations;
   collectEquations(kernel.body, equations);
   for (const ast::Stmt *stmt : equations)
@@ -161,10 +167,12 @@ int main(int argc, char **argv) {
       if (fault.empty())
         continue;
       ++faults;
-      outs() << "seed " << seed << ", kernel '" << kernel->name.name << "': " << fault << '\n' << text << '\n';
+      outs() << "seed " << seed << ", kernel '" << kernel->name.name << "': " << fault << '\n'
+             << text << '\n';
     }
   }
-  outs() << programCount << " programs, " << accepted << " kernels accepted, " << faults << " faults\n";
+  outs() << programCount << " programs, " << accepted << " kernels accepted, " << faults
+         << " faults\n";
   if (programCount >= 100 && accepted * 50 < programCount) {
     outs() << "too few were accepted to say anything\n";
     return 1;

@@ -12,8 +12,8 @@
 
 namespace tegula {
 
-/// Ends the process, which a fuzzer takes for a crash, where it does not hold. Not an assertion: release
-/// builds are fuzzed too.
+/// Ends the process, which a fuzzer takes for a crash, where it does not hold. Not an assertion:
+/// release builds are fuzzed too.
 inline void require(bool holds, const char *what) {
   if (holds)
     return;

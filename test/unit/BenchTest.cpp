@@ -160,14 +160,21 @@ TEST(BenchCompare, AllowsWhatDepthAndTypeAllow) {
   EXPECT_FALSE(compare(off, torchs, exact, 1, false).passed);
   EXPECT_TRUE(compare(off, torchs, exact, 4096, false).passed);
   // The nearest bf16 to the exact value is right, whatever libtorch has.
-  EXPECT_TRUE(compare(vec(DType::BF16, {1}), vec(DType::BF16, {1}),
-                      vec(DType::F64, {1 + 0x1p-9}), 1, false).passed);
-  EXPECT_FALSE(compare(vec(DType::BF16, {1 + 0x1p-6}), vec(DType::BF16, {1}), exact, 1, false).passed);
-  // Neighbours: roundings of nearly the same value.
-  EXPECT_FALSE(compare(vec(DType::BF16, {1 + 0x1p-7}), vec(DType::BF16, {1}), vec(DType::BF16, {1}), 1, false).passed);
-  EXPECT_TRUE(compare(vec(DType::BF16, {1 + 0x1p-7}), vec(DType::BF16, {1}), vec(DType::BF16, {1}), 1, false, 2).passed);
+  EXPECT_TRUE(
+      compare(vec(DType::BF16, {1}), vec(DType::BF16, {1}), vec(DType::F64, {1 + 0x1p-9}), 1, false)
+          .passed);
   EXPECT_FALSE(
-      compare(vec(DType::BF16, {1 + 0x1p-6}), vec(DType::BF16, {1}), vec(DType::BF16, {1}), 1, false, 2).passed);
+      compare(vec(DType::BF16, {1 + 0x1p-6}), vec(DType::BF16, {1}), exact, 1, false).passed);
+  // Neighbours: roundings of nearly the same value.
+  EXPECT_FALSE(compare(vec(DType::BF16, {1 + 0x1p-7}), vec(DType::BF16, {1}), vec(DType::BF16, {1}),
+                       1, false)
+                   .passed);
+  EXPECT_TRUE(compare(vec(DType::BF16, {1 + 0x1p-7}), vec(DType::BF16, {1}), vec(DType::BF16, {1}),
+                      1, false, 2)
+                  .passed);
+  EXPECT_FALSE(compare(vec(DType::BF16, {1 + 0x1p-6}), vec(DType::BF16, {1}), vec(DType::BF16, {1}),
+                       1, false, 2)
+                   .passed);
 }
 
 TEST(BenchCompare, JudgesWhatIsNotFinite) {
@@ -175,9 +182,12 @@ TEST(BenchCompare, JudgesWhatIsNotFinite) {
   Tensor exact = vec(DType::F64, {nan, INFINITY, 70000, 1});
   Tensor torchs = vec(DType::F16, {nan, INFINITY, INFINITY, 1});
   EXPECT_TRUE(compare(torchs, torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(DType::F16, {0, INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(DType::F16, {nan, -INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(DType::F16, {nan, INFINITY, INFINITY, nan}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(
+      compare(vec(DType::F16, {0, INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(
+      compare(vec(DType::F16, {nan, -INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(
+      compare(vec(DType::F16, {nan, INFINITY, INFINITY, nan}), torchs, exact, 1, false).passed);
 }
 
 TEST(BenchCompare, WantsIntegersExactly) {
@@ -186,8 +196,9 @@ TEST(BenchCompare, WantsIntegersExactly) {
   EXPECT_TRUE(compare(vec(DType::I64, {1, 3}), torchs, exact, 1, false).passed);
   EXPECT_FALSE(compare(vec(DType::I64, {2, 2}), torchs, exact, 1, false).passed);
   EXPECT_FALSE(compare(vec(DType::I64, {1, 2, 3}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(DType::F32, {1}), vec(DType::F32, {1}), vec(DType::F64, {1.00001}), 1, true)
-                   .passed);
+  EXPECT_FALSE(
+      compare(vec(DType::F32, {1}), vec(DType::F32, {1}), vec(DType::F64, {1.00001}), 1, true)
+          .passed);
 }
 
 namespace {
@@ -333,7 +344,8 @@ TEST(BenchChild, OutlivesAChildThatDoesNot) {
 }
 
 TEST(BenchTiming, WaitsForWorkersThatSpin) {
-  // Both readings of a wait: two waits in which the others work, one in which they do nearly nothing.
+  // Both readings of a wait: two waits in which the others work, one in which they do nearly
+  // nothing.
   std::vector<double> readings = {0, 5e-4, 5e-4, 10e-4, 10e-4, 10.1e-4, 2, 3};
   unsigned reads = 0;
   awaitRest([&] { return readings[reads++]; });
@@ -365,8 +377,15 @@ TEST(BenchTiming, TakesMediansInTurns) {
   limits.minCalls = 5;
   limits.seconds = 0;
   auto pair = timeInTurns(
-      [&](unsigned turn) { order += 'a'; return std::optional<double>(turn < 2 ? 1e9 : 2); },
-      [&](unsigned turn) { order += 'b'; return std::optional<double>(5); }, limits, [&] { flush.run(); });
+      [&](unsigned turn) {
+        order += 'a';
+        return std::optional<double>(turn < 2 ? 1e9 : 2);
+      },
+      [&](unsigned turn) {
+        order += 'b';
+        return std::optional<double>(5);
+      },
+      limits, [&] { flush.run(); });
   ASSERT_TRUE(pair);
   EXPECT_EQ(order, "ababababababab");
   EXPECT_DOUBLE_EQ(pair->first.median, 2);

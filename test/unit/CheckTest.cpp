@@ -105,7 +105,8 @@ TEST(CheckReduce, FalseFilterOverNoValueIsAnError) {
 
 TEST(CheckCall, CatTakesFloatsOfTwoTypes) {
   auto cat = [](const char *a, const char *b) {
-    return Checked(std::string("kernel k(a: ") + a + "[M, N], b: " + b + "[M, N]) -> (y: f64[M, N]) {\n" +
+    return Checked(std::string("kernel k(a: ") + a + "[M, N], b: " + b +
+                   "[M, N]) -> (y: f64[M, N]) {\n" +
                    "  h = cat(a, b, dim=0)\n  y[i, j] = h[i, j]\n}\n");
   };
   EXPECT_FALSE(cat("f32", "f64").diagnostics.hasErrors()) << cat("f32", "f64").text();
@@ -124,8 +125,8 @@ TEST(CheckCall, CatTakesFloatsOfTwoTypes) {
 
 TEST(CheckBounds, FailingAtEverySizeTriedIsAnError) {
   auto read = [](const char *subscript, const char *dim = "N + 3") {
-    return Checked(std::string("kernel k(x: f32[") + dim + "], n: f32[N]) -> (y: f32[N + 3]) {\n  y[i] = x[" +
-                   subscript + "] + n[0]\n}\n");
+    return Checked(std::string("kernel k(x: f32[") + dim +
+                   "], n: f32[N]) -> (y: f32[N + 3]) {\n  y[i] = x[" + subscript + "] + n[0]\n}\n");
   };
   // The ends are inside, the middle never is, and no corner of the domain shows it.
   auto middle = read("N + 2 + i*(N + 2 - i)");
@@ -137,26 +138,30 @@ TEST(CheckBounds, FailingAtEverySizeTriedIsAnError) {
     EXPECT_FALSE(large.diagnostics.hasErrors() && std::string(subscript) != "i + 2000")
         << large.text();
   }
-  auto far = Checked("kernel k(x: f32[M], n: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i + 2000] + n[i]\n}\n");
+  auto far =
+      Checked("kernel k(x: f32[M], n: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i + 2000] + n[i]\n}\n");
   EXPECT_FALSE(far.diagnostics.hasErrors()) << far.text();
 }
 
 TEST(CheckBounds, ConstantsMayBeNegative) {
   for (const char *subscript : {"i - s - M", "-s - 1", "-s*M - M + i", "i - P - M"}) {
-    auto read = Checked(std::string("kernel k(x: f32[N], w: f32[M], s: int) -> (y: f32[M]) where P = s - M {\n"
-                                    "  y[i] = x[") +
-                        subscript + "] * w[i]\n}\n");
+    auto read = Checked(
+        std::string("kernel k(x: f32[N], w: f32[M], s: int) -> (y: f32[M]) where P = s - M {\n"
+                    "  y[i] = x[") +
+        subscript + "] * w[i]\n}\n");
     EXPECT_FALSE(read.diagnostics.hasErrors()) << read.text();
   }
-  auto sizes = Checked("kernel k(x: f32[N], w: f32[M]) -> (y: f32[M]) {\n  y[i] = x[i - M] * w[i]\n}\n");
+  auto sizes =
+      Checked("kernel k(x: f32[N], w: f32[M]) -> (y: f32[M]) {\n  y[i] = x[i - M] * w[i]\n}\n");
   EXPECT_TRUE(sizes.has(Code::ReadOutOfBounds)) << sizes.text();
 }
 
 TEST(CheckBounds, PiecesThatAlwaysMeetAreAnError) {
   auto pieces = [](const char *start) {
-    return Checked(std::string("kernel k(a: f32[N], b: f32[N]) -> (y: f32[2*N]) {\n  y[i] = a[i] for i in N\n"
-                               "  y[") +
-                   start + " + i] = b[i] for i in N\n}\n");
+    return Checked(
+        std::string("kernel k(a: f32[N], b: f32[N]) -> (y: f32[2*N]) {\n  y[i] = a[i] for i in N\n"
+                    "  y[") +
+        start + " + i] = b[i] for i in N\n}\n");
   };
   EXPECT_FALSE(pieces("N").diagnostics.hasErrors()) << pieces("N").text();
   EXPECT_TRUE(pieces("N - 1").has(Code::Overlap)) << pieces("N - 1").text();
@@ -167,29 +172,38 @@ TEST(CheckBounds, PiecesThatAlwaysMeetAreAnError) {
 //===----------------------------------------------------------------------===//
 
 TEST(CheckStatements, IndexAsTensorIsAnError) {
-  for (const char *body :
-       {"z[i, j] = i[i, j]*x[i, j]\n  y[i] = sum(z[i, j] for j)", "y[i] = sum(j[i, j]*x[i, j] for j)",
-        "y[i] = sum(p[i, p] for p)", "y[i] = sum(i[i, q in 3] for q)", "y[i] = p[p, 0] + x[i, 0] for i",
-        "v[i, r], e[i, r] = topk(r[i, j] for j, k=2)\n  y[i] = v[i, 0]",
-        "v[i, r], e[i, r] = topk(j[i, j] for j, k=2)\n  y[i] = v[i, 0]",
-        "parallel i in M {\n    y[i] = sum(q[i, q] for q)\n  }", "for t in M {\n    y[t] = sum(q[t, q] for q)\n  }",
-        "t[i] = max(x[i, j] for j) + t[i]\n  y[i] = t[i]", "y[i] = x[i, y[i]]",
-        "t[(g, e)] = e[(g, e)]\n  y[i] = x[i, 0]", "state s[i in M] = s[i]\n  y[i] = s[i]", "y[i[i, j] % M] += 1.0"}) {
+  for (const char *body : {"z[i, j] = i[i, j]*x[i, j]\n  y[i] = sum(z[i, j] for j)",
+                           "y[i] = sum(j[i, j]*x[i, j] for j)", "y[i] = sum(p[i, p] for p)",
+                           "y[i] = sum(i[i, q in 3] for q)", "y[i] = p[p, 0] + x[i, 0] for i",
+                           "v[i, r], e[i, r] = topk(r[i, j] for j, k=2)\n  y[i] = v[i, 0]",
+                           "v[i, r], e[i, r] = topk(j[i, j] for j, k=2)\n  y[i] = v[i, 0]",
+                           "parallel i in M {\n    y[i] = sum(q[i, q] for q)\n  }",
+                           "for t in M {\n    y[t] = sum(q[t, q] for q)\n  }",
+                           "t[i] = max(x[i, j] for j) + t[i]\n  y[i] = t[i]", "y[i] = x[i, y[i]]",
+                           "t[(g, e)] = e[(g, e)]\n  y[i] = x[i, 0]",
+                           "state s[i in M] = s[i]\n  y[i] = s[i]", "y[i[i, j] % M] += 1.0"}) {
     Checked checked("kernel k(x: f32[M, N]) -> (y: f32[M]) {\n  " + std::string(body) + "\n}\n");
     EXPECT_TRUE(checked.diagnostics.hasErrors()) << body;
-    EXPECT_EQ(checked.text().find("no message says why"), std::string::npos) << body << checked.text();
+    EXPECT_EQ(checked.text().find("no message says why"), std::string::npos)
+        << body << checked.text();
   }
   Checked checked("kernel k(x: f32[M, N]) -> (y: f32[M]) {\n  y[i] = sum(n[i, n] for n)\n}\n");
   EXPECT_TRUE(checked.has(Code::WrongKind)) << checked.text();
 }
 
-/// The axes of a reduction that reads the state it changes end; that such loops depend on the tile is found by running them.
+/// The axes of a reduction that reads the state it changes end; that such loops depend on the tile
+/// is found by running them.
 TEST(CheckTiles, StateReadInItsOwnReduction) {
-  for (const char *body : {"l = l + sum(exp(x[i, j] - l) for j)", "m2 = maximum(m, max(l for j))\n      l = l*m2 + sum(x[i, j] for j)\n      m = m2",
-                           "l = l + sum(sum(x[i, j]*l + x[i, q] for q) for j)", "m = maximum(m, max(m + l + x[i, j] for j))\n      l = l + sum(m for j)",
-                           "l = l + sum(x[i, j]*sum((l + 1)*x[i, q] for q) for j)"}) {
-    Checked checked("kernel k(x: f32[M, N]) -> (y: f32[M]) {\n  parallel i in M {\n    state m = 0.0\n    state l = 0.0\n"
-                    "    for j in tiles(N) {\n      " + std::string(body) + "\n    }\n    y[i] = l + m\n  }\n}\n");
+  for (const char *body :
+       {"l = l + sum(exp(x[i, j] - l) for j)",
+        "m2 = maximum(m, max(l for j))\n      l = l*m2 + sum(x[i, j] for j)\n      m = m2",
+        "l = l + sum(sum(x[i, j]*l + x[i, q] for q) for j)",
+        "m = maximum(m, max(m + l + x[i, j] for j))\n      l = l + sum(m for j)",
+        "l = l + sum(x[i, j]*sum((l + 1)*x[i, q] for q) for j)"}) {
+    Checked checked("kernel k(x: f32[M, N]) -> (y: f32[M]) {\n  parallel i in M {\n    state m = "
+                    "0.0\n    state l = 0.0\n"
+                    "    for j in tiles(N) {\n      " +
+                    std::string(body) + "\n    }\n    y[i] = l + m\n  }\n}\n");
     EXPECT_TRUE(checked.has(Code::TileDependent)) << body << checked.text();
   }
 }
@@ -212,42 +226,53 @@ std::string rangesOf(const Checked &checked, llvm::StringRef name) {
 
 TEST(CheckRange, InASubscriptIsTheIndexRange) {
   auto kernel = [](const char *body) {
-    return Checked("kernel k(x: f32[M, 12], w: f32[5]) -> (y: f32[M]) {\n  " + std::string(body) + "\n}\n");
+    return Checked("kernel k(x: f32[M, 12], w: f32[5]) -> (y: f32[M]) {\n  " + std::string(body) +
+                   "\n}\n");
   };
   EXPECT_EQ(rangesOf(kernel("y[i] = sum(x[i, j in 3] for j)"), "j"), "0:3 ");
   EXPECT_EQ(rangesOf(kernel("y[i] = sum(x[i, j in 1:4]*w[j] for j)"), "j"), "1:4 ");
-  EXPECT_EQ(rangesOf(kernel("y[i] = sum(w[j]*x[i, j in 1:4] for j)"), "j"), "1:4 ") << "not the dim of 'w'";
+  EXPECT_EQ(rangesOf(kernel("y[i] = sum(w[j]*x[i, j in 1:4] for j)"), "j"), "1:4 ")
+      << "not the dim of 'w'";
   EXPECT_EQ(rangesOf(kernel("y[i] = sum(x[i, j in 20, fill=0] for j)"), "j"), "0:20 ");
   EXPECT_EQ(rangesOf(kernel("y[i] = sum(x[i, (1, e in 3)] for e)"), "e"), "0:3 ");
   EXPECT_EQ(rangesOf(kernel("y[i] = sum(x[i, (g, e in 4)] for g, e)"), "g"), "0:3 ") << "12/4";
   EXPECT_EQ(rangesOf(kernel("y[i] = f32(argmax(x[i, (2, e in 4)] for e))"), "e"), "0:4 ");
   EXPECT_EQ(rangesOf(kernel("t[a, b] = x[a, b in 2]\n  y[i] = t[i, 1]"), "b"), "0:2 ");
-  EXPECT_EQ(rangesOf(kernel("t[a, b] = cumsum(x[a, b in 2], over=b)\n  y[i] = t[i, 1]"), "b"), "0:2 0:2 ");
-  EXPECT_EQ(rangesOf(kernel("y[i] = sum(x[i, j in 3] for j in 3)"), "j"), "0:3 ") << "twice the same";
+  EXPECT_EQ(rangesOf(kernel("t[a, b] = cumsum(x[a, b in 2], over=b)\n  y[i] = t[i, 1]"), "b"),
+            "0:2 0:2 ");
+  EXPECT_EQ(rangesOf(kernel("y[i] = sum(x[i, j in 3] for j in 3)"), "j"), "0:3 ")
+      << "twice the same";
   EXPECT_EQ(rangesOf(kernel("y[i in M] = sum(x[i in M, j] for j)"), "i"), "0:M ");
-  EXPECT_EQ(rangesOf(kernel("v[a, r], e[a, r] = topk(x[a, j in 4] for j, k=2)\n  y[i] = v[i, 0]"), "j"),
-            "0:4 0:4 ");
+  EXPECT_EQ(
+      rangesOf(kernel("v[a, r], e[a, r] = topk(x[a, j in 4] for j, k=2)\n  y[i] = v[i, 0]"), "j"),
+      "0:4 0:4 ");
 }
 
 TEST(CheckRange, ConflictsInSubscriptsAreErrors) {
   for (const char *body :
        {"y[i] = sum(x[i, j in 3]*w[j in 4] for j)", "y[i] = sum(x[i, j in 3] for j in 4)",
         "y[i] = sum(x[i, j in 1:3] for j in 3)", "y[i in M] = x[i in 3, 0]",
-        "parallel i in M {\n    y[i] = x[i in 2, 0]\n  }", "for t in M {\n    y[t] = x[t in 2, 0]\n  }",
-        "parallel i in M {\n    state s = 0.0\n    for j in tiles(12) { s = s + sum(x[i, j in 3] for j) }\n    y[i] = s\n  }",
+        "parallel i in M {\n    y[i] = x[i in 2, 0]\n  }",
+        "for t in M {\n    y[t] = x[t in 2, 0]\n  }",
+        "parallel i in M {\n    state s = 0.0\n    for j in tiles(12) { s = s + sum(x[i, j in 3] "
+        "for j) }\n    y[i] = s\n  }",
         "y[i] = sum(x[i, (g, e in 4)] for g, e in 3)",
         "v[a, r in 1], e[a, r] = topk(x[a, j] for j, k=2)\n  y[i] = v[i, 0]"}) {
-    Checked checked("kernel k(x: f32[M, 12], w: f32[5]) -> (y: f32[M]) {\n  " + std::string(body) + "\n}\n");
+    Checked checked("kernel k(x: f32[M, 12], w: f32[5]) -> (y: f32[M]) {\n  " + std::string(body) +
+                    "\n}\n");
     EXPECT_TRUE(checked.has(Code::RangeConflict)) << body << checked.text();
   }
-  for (const char *read : {"x[i, j + 1 in 3]", "x[i, 2 in 3]", "x[i, M in 3]", "x[i, (1 in 2, j)]"}) {
-    Checked checked("kernel k(x: f32[M, 12]) -> (y: f32[M]) {\n  y[i] = sum(" + std::string(read) + " for j in 2)\n}\n");
+  for (const char *read :
+       {"x[i, j + 1 in 3]", "x[i, 2 in 3]", "x[i, M in 3]", "x[i, (1 in 2, j)]"}) {
+    Checked checked("kernel k(x: f32[M, 12]) -> (y: f32[M]) {\n  y[i] = sum(" + std::string(read) +
+                    " for j in 2)\n}\n");
     EXPECT_TRUE(checked.has(Code::WrongKind)) << read << checked.text();
     for (const Diagnostic &one : checked.diagnostics.all())
       EXPECT_TRUE(one.fixes.empty()) << "no edit drops the range: " << checked.text();
   }
   // 32*(N//32) is N where 32 divides N: that is what the launch asks.
-  Checked group("kernel k(x: f32[M, N]) -> (c: f32[M, N//32]) {\n  c[m, g] = sum(x[m, (g, e in 32)] for e)\n}\n");
+  Checked group("kernel k(x: f32[M, N]) -> (c: f32[M, N//32]) {\n  c[m, g] = sum(x[m, (g, e in "
+                "32)] for e)\n}\n");
   EXPECT_TRUE(group.has(Code::GuardAgree)) << group.text();
 }
 
@@ -256,19 +281,22 @@ TEST(CheckRange, ConflictsInSubscriptsAreErrors) {
 //===----------------------------------------------------------------------===//
 
 TEST(CheckLeft, ReductionsHaveIndicesOfTheirOwn) {
-  for (const char *body : {"y[argmax(x[i, k] for k)] += 1.0 for i in M", "y[sum(n[r] for r) % N] += w[i] for i",
-                           "y[count(x[i, k] > 0.0 for k in N if k > 1) % N] += w[i] for i",
-                           "y[sum(n[r in 2] for r) % N] += w[i] for i in M"}) {
-    Checked checked("kernel k(x: f32[M, N], n: i64[K], w: f32[M]) -> (y: f32[N]) {\n  " + std::string(body) + "\n}\n");
+  for (const char *body :
+       {"y[argmax(x[i, k] for k)] += 1.0 for i in M", "y[sum(n[r] for r) % N] += w[i] for i",
+        "y[count(x[i, k] > 0.0 for k in N if k > 1) % N] += w[i] for i",
+        "y[sum(n[r in 2] for r) % N] += w[i] for i in M"}) {
+    Checked checked("kernel k(x: f32[M, N], n: i64[K], w: f32[M]) -> (y: f32[N]) {\n  " +
+                    std::string(body) + "\n}\n");
     EXPECT_FALSE(checked.diagnostics.hasErrors()) << checked.text();
   }
 }
 
 /// A member that is a literal 0 stands on the left all the same.
 TEST(CheckLeft, GroupsMayBeEmpty) {
-  for (const char *kernel : {"k(x: f32[2, 0]) -> (y: f32[0]) {\n  y[(i, j)] = x[i, j]\n}\n",
-                             "k(x: f32[0, 0, 0]) -> (y: f32[0]) {\n  y[(i, j, k)] = x[i, j, k]\n}\n",
-                             "k(x: f32[0, 3, 4]) -> (y: f32[0]) {\n  y[(i, j, k)] = x[i, j, k]\n}\n"}) {
+  for (const char *kernel :
+       {"k(x: f32[2, 0]) -> (y: f32[0]) {\n  y[(i, j)] = x[i, j]\n}\n",
+        "k(x: f32[0, 0, 0]) -> (y: f32[0]) {\n  y[(i, j, k)] = x[i, j, k]\n}\n",
+        "k(x: f32[0, 3, 4]) -> (y: f32[0]) {\n  y[(i, j, k)] = x[i, j, k]\n}\n"}) {
     Checked checked("kernel " + std::string(kernel));
     EXPECT_FALSE(checked.diagnostics.hasErrors()) << checked.text();
   }
@@ -276,11 +304,13 @@ TEST(CheckLeft, GroupsMayBeEmpty) {
 
 /// Sizes defined by extrema of sizes: what one level costs is not doubled by the next.
 TEST(CheckSizes, ExtremaNest) {
-  for (auto [before, after] : {std::pair("relu(", ")"), std::pair("maximum(", " - 1, M)"), std::pair("minimum(M, 2*", ")")}) {
+  for (auto [before, after] : {std::pair("relu(", ")"), std::pair("maximum(", " - 1, M)"),
+                               std::pair("minimum(M, 2*", ")")}) {
     std::string size = "N";
     for (unsigned level = 0; level != 40; ++level)
       size = before + size + after;
-    Checked checked("kernel k(x: f32[N], w: f32[M]) -> (y: f32[" + size + "]) {\n  y[i] = x[i, fill=0] + w[0]*0.0\n}\n");
+    Checked checked("kernel k(x: f32[N], w: f32[M]) -> (y: f32[" + size +
+                    "]) {\n  y[i] = x[i, fill=0] + w[0]*0.0\n}\n");
     EXPECT_FALSE(checked.diagnostics.hasErrors()) << checked.text();
   }
 }

@@ -6,22 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The checker admits no program with such mistakes, so each is written as IR, emitted as checked host
-// code and run.
+// The checker admits no program with such mistakes, so each is written as IR, emitted as checked
+// host code and run.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/cpu/EmitHost.h"
 #include "codegen/common/Emitter.h"
+#include "codegen/cpu/EmitHost.h"
 #include "codegen/cpu/HostAbi.h"
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/cpu/Jit.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Target/TargetMachine.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
 
 using namespace llvm;
@@ -40,12 +40,13 @@ void runHere(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_
 void *scratch(HostRun *, int64_t bytes) {
   static std::vector<char> space;
   space.assign(bytes + 64, char(0xA5));
-  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(space.data()) + 63) & ~uintptr_t(63));
+  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(space.data()) + 63) &
+                                  ~uintptr_t(63));
 }
 
-/// Runs statements on `%x: f32[N]` in, `%z: f32[N]` inout, `%y: f32[N]` out with N = 4 and `%c`, a number.
-/// What is reported, or nothing.
-/// With `evenProved`: as code that is not checked, in vectors, but for what was proved.
+/// Runs statements on `%x: f32[N]` in, `%z: f32[N]` inout, `%y: f32[N]` out with N = 4 and `%c`, a
+/// number. What is reported, or nothing. With `evenProved`: as code that is not checked, in
+/// vectors, but for what was proved.
 std::string run(StringRef body, bool evenProved = false) {
   std::string text = R"(
     tgl.kernel @k(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "in"},
@@ -103,8 +104,9 @@ std::string run(StringRef body, bool evenProved = false) {
   if (run.errors.taken == ErrorRecord::None)
     return "";
   const ErrorSite &site = host->sites[run.errors.site];
-  return site.tensor.empty() ? formatv("{0} at {1}", site.text, run.errors.value).str()
-                             : formatv("{0}[{1}] {2}", site.tensor, run.errors.value, site.text).str();
+  return site.tensor.empty()
+             ? formatv("{0} at {1}", site.text, run.errors.value).str()
+             : formatv("{0}[{1}] {2}", site.tensor, run.errors.value, site.text).str();
 }
 
 /// A statement that writes all of y.
@@ -121,7 +123,8 @@ TEST(Checked, NothingIsReportedWhereNothingIsWrong) {
         %v = tgl.read %z[%i] : !tgl.tensor<[N], f32>
         tgl.write %v, %z[%i] : f32, !tgl.tensor<[N], f32>
       }
-    })"), "");
+    })"),
+            "");
   // Sums meet at an element, and a point reads what it has written itself.
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) { tgl.write add %c, %y[0] : f32, !tgl.tensor<[N], f32> }
@@ -130,7 +133,8 @@ TEST(Checked, NothingIsReportedWhereNothingIsWrong) {
       tgl.parallel (%j = 0 to 3) {
         %v = tgl.read %z[%i] : !tgl.tensor<[N], f32>
       }
-    })"), "");
+    })"),
+            "");
 }
 
 TEST(Checked, AccessesOutside) {
@@ -138,21 +142,25 @@ TEST(Checked, AccessesOutside) {
     tgl.parallel (%i = 0 to N) {
       %v = tgl.read %x[%i + 1] : !tgl.tensor<[N], f32>
       tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
-    })"), "a read at 4");
+    })"),
+            "a read at 4");
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] : f32, !tgl.tensor<[N], f32> }
-    )"), "a write at -1");
+    )"),
+            "a write at -1");
   // In a nest, behind the subscripts of a packed type, and not where a guard excludes the point.
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) {
       %h = tgl.temp "h" : !tgl.tensor<[N, 2], i4>
       %o = arith.constant 1 : i32
       tgl.parallel (%j = 0 to 3) { tgl.write %o, %h[%i, %j] : i32, !tgl.tensor<[N, 2], i4> }
-    })"), "a write at 2");
+    })"),
+            "a write at 2");
   EXPECT_EQ(run(std::string(writeAll) + R"(
     %false = arith.constant false
     tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] if %false : f32, !tgl.tensor<[N], f32> }
-    )"), "");
+    )"),
+            "");
 }
 
 TEST(Checked, AccessesThatWereProved) {
@@ -161,20 +169,28 @@ TEST(Checked, AccessesThatWereProved) {
     tgl.parallel (%i = 0 to N) {
       %v = tgl.read %x[%i + 1] : !tgl.tensor<[N], f32>
       tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
-    })", /*evenProved=*/true), "an access that was proved at 4");
+    })",
+                /*evenProved=*/true),
+            "an access that was proved at 4");
   EXPECT_EQ(run(R"(
     tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] : f32, !tgl.tensor<[N], f32> }
-    )", /*evenProved=*/true), "an access that was proved at -1");
+    )",
+                /*evenProved=*/true),
+            "an access that was proved at -1");
   EXPECT_EQ(run(R"(
     tgl.parallel (%i = 0 to N) { tgl.write add %c, %z[N] : f32, !tgl.tensor<[N], f32> }
-    )", /*evenProved=*/true), "an access that was proved at 4");
+    )",
+                /*evenProved=*/true),
+            "an access that was proved at 4");
   // What data decides, and what a guard or a fill holds back, is no defect.
   EXPECT_EQ(run(R"(
     tgl.parallel (%i = 0 to N) {
       %v = tgl.read %x[%i + 1] fill %c : !tgl.tensor<[N], f32>
       %w = tgl.read %x[%i + 1] checked "x[i + 1]" : !tgl.tensor<[N], f32>
       tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
-    })", /*evenProved=*/true), "x[i + 1] at 4");
+    })",
+                /*evenProved=*/true),
+            "x[i + 1] at 4");
 }
 
 TEST(Checked, UndefinedReads) {
@@ -187,14 +203,16 @@ TEST(Checked, UndefinedReads) {
             "h[0] is read before anything has defined it");
   EXPECT_EQ(run(std::string(R"(
     %h = tgl.temp "h" : !tgl.tensor<[N], f32>
-    tgl.parallel (%i = 0 to N - 1) { tgl.write %c, %h[%i] : f32, !tgl.tensor<[N], f32> })") + copy),
+    tgl.parallel (%i = 0 to N - 1) { tgl.write %c, %h[%i] : f32, !tgl.tensor<[N], f32> })") +
+                copy),
             "h[3] is read before anything has defined it");
   // An output before it is written.
   EXPECT_EQ(run(std::string(R"(
     tgl.parallel (%i = 0 to N) {
       %v = tgl.read %y[%i] : !tgl.tensor<[N], f32>
       tgl.write %v, %z[%i] : f32, !tgl.tensor<[N], f32>
-    })") + writeAll), "y[0] is read before anything has defined it");
+    })") + writeAll),
+            "y[0] is read before anything has defined it");
 }
 
 TEST(Checked, TemporariesAreFresh) {
@@ -204,7 +222,8 @@ TEST(Checked, TemporariesAreFresh) {
       %h = tgl.temp "h" : !tgl.tensor<[N], f32>
       tgl.parallel (%i = 0 to N - %t) { tgl.write %c, %h[%i] : f32, !tgl.tensor<[N], f32> }
       tgl.parallel (%i = 0 to N) { %v = tgl.read %h[%i] : !tgl.tensor<[N], f32> }
-    })"), "h[3] is read before anything has defined it");
+    })"),
+            "h[3] is read before anything has defined it");
   // and at each point, whether on the stack or too large for it.
   for (const char *type : {"!tgl.tensor<[2], f32>", "!tgl.tensor<[10000], f32>"})
     EXPECT_EQ(run(std::string(writeAll) + formatv(R"(
@@ -214,7 +233,11 @@ TEST(Checked, TemporariesAreFresh) {
         %isFirst = arith.cmpi eq, %i, %first : index
         tgl.write %c, %h[1] if %isFirst : f32, {0}
         %v = tgl.read %h[1] : {0}
-      })", type).str()), "h[1] is read before anything has defined it") << type;
+      })",
+                                                  type)
+                                              .str()),
+              "h[1] is read before anything has defined it")
+        << type;
 }
 
 TEST(Checked, SumsNeedABeginning) {
@@ -231,22 +254,26 @@ TEST(Checked, TwoPointsDefineAnElement) {
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) {
       tgl.parallel (%j = 0 to 2) { tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32> }
-    })"), "y[0] is written by two points of a parallel");
+    })"),
+            "y[0] is written by two points of a parallel");
   // of the outer one through inner ones,
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) {
       tgl.parallel (%j = 0 to 2) { tgl.write %c, %y[%j] : f32, !tgl.tensor<[N], f32> }
-    })"), "y[0] is written by two points of a parallel");
+    })"),
+            "y[0] is written by two points of a parallel");
   // and a sum against a definition.
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) {
       tgl.write add %c, %y[1] : f32, !tgl.tensor<[N], f32>
       tgl.write %c, %y[1] : f32, !tgl.tensor<[N], f32>
-    })"), "y[1] is written by two points of a parallel");
+    })"),
+            "y[1] is written by two points of a parallel");
   // Statements and iterations in order may write an element again.
   EXPECT_EQ(run(std::string(writeAll) + writeAll + R"(
     tgl.for %t = 0 to N { tgl.parallel (%i = 0 to 1) { tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32> } }
-    )"), "");
+    )"),
+            "");
 }
 
 /// Points that meet write in one way, `any` the same bits.
@@ -257,7 +284,9 @@ TEST(Checked, WritesOfTwoKindsMeet) {
     tgl.parallel (%i = 0 to N) {{
       tgl.write {0}, %y[1] : f32, !tgl.tensor<[N], f32>
       tgl.write {1}, %y[1] : f32, !tgl.tensor<[N], f32>
-    })", first, second).str();
+    })",
+                                           first, second)
+                                       .str();
   };
   std::string met = "y[1] is written by two points of a parallel";
   EXPECT_EQ(run(both("add %c", "max %c")), met);
@@ -273,14 +302,16 @@ TEST(Checked, WritesOfTwoKindsMeet) {
       %isFirst = arith.cmpi eq, %i, %first : index
       tgl.write %c, %y[1] if %isFirst : f32, !tgl.tensor<[N], f32>
       tgl.write add %c, %y[1] : f32, !tgl.tensor<[N], f32>
-    })"), met);
+    })"),
+            met);
   // In turn, as statements or by the points of an inner parallel.
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) {
       tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32>
       tgl.parallel (%j = 0 to 3) { tgl.write add %c, %y[%i] : f32, !tgl.tensor<[N], f32> }
       tgl.parallel (%j = 0 to 3) { tgl.write max %c, %y[%i] : f32, !tgl.tensor<[N], f32> }
-    })"), "");
+    })"),
+            "");
 }
 
 TEST(Checked, APointReadsWhatAnotherWrote) {
@@ -288,7 +319,8 @@ TEST(Checked, APointReadsWhatAnotherWrote) {
     tgl.parallel (%i = 0 to N - 1) {
       %v = tgl.read %z[%i] : !tgl.tensor<[N], f32>
       tgl.write %v, %z[%i + 1] : f32, !tgl.tensor<[N], f32>
-    })"), "z[1] is read by one point of a parallel and written by another");
+    })"),
+            "z[1] is read by one point of a parallel and written by another");
 }
 
 TEST(Checked, OutputsAreComplete) {

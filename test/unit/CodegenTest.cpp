@@ -5,23 +5,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/ptx/Assemble.h"
-#include "compiler/EmitDevice.h"
 #include "codegen/cpu/EmitHost.h"
 #include "codegen/cpu/HostAbi.h"
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/cpu/Jit.h"
-#include "compiler/ParallelCodegen.h"
+#include "codegen/ptx/Assemble.h"
 #include "codegen/ptx/Ptx.h"
+#include "compiler/EmitDevice.h"
+#include "compiler/ParallelCodegen.h"
 #include "compiler/Work.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Parser/Parser.h"
 #include "passes/Pipeline.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Target/TargetMachine.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Parser/Parser.h"
 #include <cmath>
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -62,7 +62,8 @@ void runHere(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_
 void *scratchHere(HostRun *, int64_t bytes) {
   static thread_local std::vector<char> space;
   space.resize(bytes + 64);
-  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(space.data()) + 63) & ~uintptr_t(63));
+  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(space.data()) + 63) &
+                                  ~uintptr_t(63));
 }
 
 class Codegen : public ::testing::Test {
@@ -153,17 +154,21 @@ TEST_F(Codegen, SoftmaxOnTheDevice) {
   }
 }
 
-/// Kernels of so many steps each, all of which call a function of the module and use its table and shared memory.
+/// Kernels of so many steps each, all of which call a function of the module and use its table and
+/// shared memory.
 std::string modulesText(unsigned kernels, unsigned steps) {
-  std::string text = "target triple = \"nvptx64-nvidia-cuda\"\n"
-                     "@space = external addrspace(3) global [0 x float], align 16\n"
-                     "@table = internal addrspace(1) constant [4 x float] [float 1.0, float 2.0, float 4.0, float 8.0]\n"
-                     "define internal float @step(float %x, i64 %n) noinline {\n"
-                     "  %p = getelementptr float, ptr addrspace(1) @table, i64 %n\n"
-                     "  %t = load float, ptr addrspace(1) %p\n  %y = fmul float %x, %t\n  ret float %y\n}\n";
+  std::string text =
+      "target triple = \"nvptx64-nvidia-cuda\"\n"
+      "@space = external addrspace(3) global [0 x float], align 16\n"
+      "@table = internal addrspace(1) constant [4 x float] [float 1.0, float 2.0, float 4.0, float "
+      "8.0]\n"
+      "define internal float @step(float %x, i64 %n) noinline {\n"
+      "  %p = getelementptr float, ptr addrspace(1) @table, i64 %n\n"
+      "  %t = load float, ptr addrspace(1) %p\n  %y = fmul float %x, %t\n  ret float %y\n}\n";
   for (unsigned kernel = 0; kernel < kernels; ++kernel) {
     std::string name = std::to_string(kernel);
-    text += "define ptx_kernel void @kernel" + name + "(ptr addrspace(1) %to, float %x, i64 %n) {\n"
+    text += "define ptx_kernel void @kernel" + name +
+            "(ptr addrspace(1) %to, float %x, i64 %n) {\n"
             "  %s = load volatile float, ptr addrspace(3) @space\n"
             "  %v0 = call float @step(float %s, i64 %n)\n";
     for (unsigned step = 0; step < steps; ++step)
@@ -194,7 +199,8 @@ unsigned countOf(StringRef text, StringRef part) { return text.count(part); }
 TEST_F(Codegen, CountsRoundingsOfNarrowTemporaries) {
   context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect>();
   auto roundings = [&](ArrayRef<StringRef> types) {
-    std::string text = "tgl.kernel @k(%y: !tgl.tensor<[4], f16> {tgl.name = \"y\", tgl.role = \"out\"}) {\n";
+    std::string text =
+        "tgl.kernel @k(%y: !tgl.tensor<[4], f16> {tgl.name = \"y\", tgl.role = \"out\"}) {\n";
     for (auto [number, type] : enumerate(types))
       text += ("%t" + Twine(number) + " = tgl.temp \"t\" : !tgl.tensor<[4], " + type + ">\n").str();
     module = mlir::parseSourceString<mlir::ModuleOp>(text + "}", &context);
@@ -218,7 +224,7 @@ TEST(Parts, OfADeviceAreOneText) {
   unsigned parts = countOf(ptx, "\n.global .align");
   EXPECT_GT(parts, 1u);
   for (unsigned part = 0; part < parts; ++part)
-    EXPECT_EQ(countOf(ptx, "table_$_" + std::to_string(part) + "[16]"), 1u) ;
+    EXPECT_EQ(countOf(ptx, "table_$_" + std::to_string(part) + "[16]"), 1u);
   Expected<Cubin> cubin = assemble(ptx, "sm_90a");
   if (!cubin && cubin.errorIsA<MissingToolError>()) {
     consumeError(cubin.takeError());

@@ -7,15 +7,16 @@
 //===----------------------------------------------------------------------===//
 //
 // Statements that are matrix products are run at sizes around the edges of tiles and blocks, and
-// compared with sums in double. With --gtest_also_run_disabled_tests the rate of a large product is printed.
+// compared with sums in double. With --gtest_also_run_disabled_tests the rate of a large product is
+// printed.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/PackedGemm.h"
 #include "codegen/cpu/EmitHost.h"
 #include "codegen/cpu/HostAbi.h"
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/cpu/Jit.h"
+#include "codegen/cpu/PackedGemm.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -59,9 +60,7 @@ public:
     context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     tgl::KernelOp kernel = *module->getOps<tgl::KernelOp>().begin();
-    kernel.walk([&](tgl::ParallelOp op) {
-      isContraction |= planContraction(op).has_value();
-    });
+    kernel.walk([&](tgl::ParallelOp op) { isContraction |= planContraction(op).has_value(); });
     LLVMContext llvmContext;
     Module code("test", llvmContext);
     const HostTarget &target = HostTarget::get();

@@ -10,9 +10,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Threading.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
 #include <fcntl.h>
@@ -30,9 +30,7 @@ namespace {
 
 class DiskCacheTest : public testing::Test {
 protected:
-  void SetUp() override {
-    ASSERT_FALSE(fs::createUniqueDirectory("tegula-cache", folder));
-  }
+  void SetUp() override { ASSERT_FALSE(fs::createUniqueDirectory("tegula-cache", folder)); }
   void TearDown() override { fs::remove_directories(folder); }
 
   DiskCache cache(uint64_t bytes = DiskCache::defaultBytes) {
@@ -67,7 +65,9 @@ protected:
   llvm::SmallString<128> folder;
 };
 
-std::string contents(int which) { return std::string(1000 + 37 * which, char('a' + which % 26)) + '\n'; }
+std::string contents(int which) {
+  return std::string(1000 + 37 * which, char('a' + which % 26)) + '\n';
+}
 
 TEST_F(DiskCacheTest, GivesBackWhatWasPutIn) {
   std::string binary("\0\n\xff entry", 9);
@@ -105,15 +105,18 @@ TEST_F(DiskCacheTest, WhatIsDamagedIsNotThere) {
   }
   write(path, whole + "more");
   EXPECT_FALSE(cache().find({"a"}));
-  // A pipe, which nobody writes into, by itself and through a link; a folder; a socket; a link to itself; devices.
+  // A pipe, which nobody writes into, by itself and through a link; a folder; a socket; a link to
+  // itself; devices.
   ASSERT_FALSE(fs::remove(path));
   std::string pipe = path + ".pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  std::function<int()> make[] = {
-      [&] { return mkfifo(path.c_str(), 0600); }, [&] { return symlink(pipe.c_str(), path.c_str()); },
-      [&] { return mkdir(path.c_str(), 0700); }, [&] { return mknod(path.c_str(), S_IFSOCK | 0600, 0); },
-      [&] { return symlink(path.c_str(), path.c_str()); }, [&] { return symlink("/dev/zero", path.c_str()); },
-      [&] { return symlink("/dev/tty", path.c_str()); }};
+  std::function<int()> make[] = {[&] { return mkfifo(path.c_str(), 0600); },
+                                 [&] { return symlink(pipe.c_str(), path.c_str()); },
+                                 [&] { return mkdir(path.c_str(), 0700); },
+                                 [&] { return mknod(path.c_str(), S_IFSOCK | 0600, 0); },
+                                 [&] { return symlink(path.c_str(), path.c_str()); },
+                                 [&] { return symlink("/dev/zero", path.c_str()); },
+                                 [&] { return symlink("/dev/tty", path.c_str()); }};
   for (auto [at, one] : llvm::enumerate(make)) {
     ASSERT_EQ(one(), 0) << at;
     EXPECT_FALSE(cache().find({"a"})) << at;
@@ -286,7 +289,8 @@ TEST_F(DiskCacheTest, CubinsAreKept) {
   EXPECT_EQ(timesRun(), 5u);
 }
 
-/// The assembler has huge pages, unless the user says what memory it has; and all that the user's environment says.
+/// The assembler has huge pages, unless the user says what memory it has; and all that the user's
+/// environment says.
 TEST_F(DiskCacheTest, TheAssemblerHasHugePages) {
   std::string file = (folder + "/environment").str();
   setenv("TEGULA_CACHE_DIR", "", 1);

@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/llvm/BypassDivisions.h"
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/cpu/Jit.h"
+#include "codegen/llvm/BypassDivisions.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LLVMContext.h"
@@ -31,7 +31,8 @@ struct Divisions {
 
   explicit Divisions(function_ref<void(IRBuilder<> &, Value *x, Value *y, Value *results)> body) {
     IRBuilder<> b(context);
-    auto *type = FunctionType::get(b.getVoidTy(), {b.getInt64Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
+    auto *type =
+        FunctionType::get(b.getVoidTy(), {b.getInt64Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
     function = Function::Create(type, GlobalValue::ExternalLinkage, "f", *module);
     b.SetInsertPoint(BasicBlock::Create(context, "entry", function));
     body(b, function->getArg(0), function->getArg(1), function->getArg(2));
@@ -73,10 +74,12 @@ TEST(BypassDivisions, AreTheSameWhateverFits) {
   EXPECT_EQ(divisions.count(64), 3u); // one for each pair of numbers and sign
   EXPECT_EQ(divisions.count(32), 3u);
   Divisions::Code code = divisions.compile();
-  constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
-  const int64_t numbers[] = {0,           1,          2,           7,           127,  1000003,    0x7fffffff, 0x80000000,
-                             0xffffffff,  0x100000000, 0x100000001, 0x123456789abcdef, most, least,  -1,         -7,
-                             -0x80000000, -0x100000000};
+  constexpr int64_t most = std::numeric_limits<int64_t>::max(),
+                    least = std::numeric_limits<int64_t>::min();
+  const int64_t numbers[] = {
+      0,          1,          2,          7,           127,         1000003,
+      0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x100000001, 0x123456789abcdef,
+      most,       least,      -1,         -7,          -0x80000000, -0x100000000};
   for (int64_t x : numbers)
     for (int64_t y : numbers) {
       if (y == 0 || (x == least && y == -1))
@@ -84,22 +87,25 @@ TEST(BypassDivisions, AreTheSameWhateverFits) {
       std::array<int64_t, 5> found{};
       code(x, y, found.data());
       uint64_t quotient = uint64_t(x) / uint64_t(y);
-      std::array<int64_t, 5> expected{int64_t(quotient), int64_t(uint64_t(x) % uint64_t(y)), x / y, x % y,
-                                      int64_t(quotient % uint64_t(y))};
+      std::array<int64_t, 5> expected{int64_t(quotient), int64_t(uint64_t(x) % uint64_t(y)), x / y,
+                                      x % y, int64_t(quotient % uint64_t(y))};
       EXPECT_EQ(found, expected) << x << " and " << y;
     }
 }
 
 TEST(BypassDivisions, AskNothingThatIsKnown) {
   Divisions known([](IRBuilder<> &b, Value *x, Value *y, Value *results) {
-    Value *small = b.CreateAnd(x, b.getInt64(0xffffffff)), *smaller = b.CreateZExt(b.CreateTrunc(y, b.getInt16Ty()), b.getInt64Ty());
+    Value *small = b.CreateAnd(x, b.getInt64(0xffffffff)),
+          *smaller = b.CreateZExt(b.CreateTrunc(y, b.getInt16Ty()), b.getInt64Ty());
     storeTo(b, results, {b.CreateUDiv(small, smaller), b.CreateSRem(smaller, small)});
   });
   EXPECT_EQ(known.count(64), 0u);
   EXPECT_EQ(known.count(32), 2u);
   EXPECT_EQ(known.function->size(), 1u); // blocks
   Divisions constant([](IRBuilder<> &b, Value *x, Value *, Value *results) {
-    storeTo(b, results, {b.CreateUDiv(x, b.getInt64(12)), b.CreateSRem(x, b.getInt64(7))}); // become multiplications
+    storeTo(b, results,
+            {b.CreateUDiv(x, b.getInt64(12)),
+             b.CreateSRem(x, b.getInt64(7))}); // become multiplications
   });
   EXPECT_EQ(constant.count(64), 2u);
   EXPECT_EQ(constant.count(32), 0u);

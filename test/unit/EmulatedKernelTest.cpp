@@ -6,22 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A synchronisation that a strategy forgets must not pass: the device code of kernels is emulated without one
-// of its barriers at a time. Then either the emulator finds something, or the barrier was not needed (often two
-// stand side by side) and every order of execution gives the right result.
+// A synchronisation that a strategy forgets must not pass: the device code of kernels is emulated
+// without one of its barriers at a time. Then either the emulator finds something, or the barrier
+// was not needed (often two stand side by side) and every order of execution gives the right
+// result.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/Compiler.h"
-#include "frontend/OpenModule.h"
-#include "compiler/EmitDevice.h"
 #include "codegen/ptx/Ptx.h"
+#include "compiler/Compiler.h"
+#include "compiler/EmitDevice.h"
+#include "frontend/OpenModule.h"
+#include "mlir/Pass/PassManager.h"
 #include "runtime/emulator/Emulator.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
-#include "mlir/Pass/PassManager.h"
 #include <gtest/gtest.h>
 
 using namespace llvm;
@@ -55,7 +56,8 @@ constexpr StringLiteral recurrenceText = R"(kernel rows(x: f32[M, N]) -> (y: f32
 }
 )";
 
-/// Rows in tiles, whose blocks look for what others publish; in another order the sums would be rounded otherwise.
+/// Rows in tiles, whose blocks look for what others publish; in another order the sums would be
+/// rounded otherwise.
 constexpr StringLiteral scanText = R"(kernel rows(x: f32[M, N]) -> (y: f32[M, N]) {
   y[i, j] = cumsum(x[i, j] / 3, over=j)
 }
@@ -73,7 +75,8 @@ class RowKernel {
 public:
   RowKernel(const RowCase &row, int64_t m) : m(m), n(row.n), diagnostics(sources) {
     StringRef text = row.text;
-    std::unique_ptr<tegula::Module> parsed = openModule(sources, sources.add("rows.tgl", text.str()), diagnostics);
+    std::unique_ptr<tegula::Module> parsed =
+        openModule(sources, sources.add("rows.tgl", text.str()), diagnostics);
     std::unique_ptr<checked::Program> program = check(*parsed, {}, diagnostics);
     if (!program) {
       ADD_FAILURE() << "the checker refuses the kernel";
@@ -154,7 +157,8 @@ public:
         if (isBarrier(instruction) && (next++ == without || without == all)) {
           removed.push_back(&instruction);
           // The barrier of a cluster is two, with other work between them.
-          if (cast<IntrinsicInst>(instruction).getIntrinsicID() == Intrinsic::nvvm_barrier_cluster_arrive_aligned)
+          if (cast<IntrinsicInst>(instruction).getIntrinsicID() ==
+              Intrinsic::nvvm_barrier_cluster_arrive_aligned)
             removed.push_back(waitAfter(instruction));
         }
     for (Instruction *instruction : removed)
@@ -212,9 +216,11 @@ TEST_P(DamagedKernel, IsFoundWithoutItsBarriers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, DamagedKernel,
-                         ::testing::Values(RowCase{softmaxText}, RowCase{normText}, RowCase{sortText},
-                                           RowCase{softmaxText, 40000, 4}, RowCase{normText, 8219, 2},
-                                           RowCase{recurrenceText, 200, 2}, RowCase{scanText, 2501, 1, true}));
+                         ::testing::Values(RowCase{softmaxText}, RowCase{normText},
+                                           RowCase{sortText}, RowCase{softmaxText, 40000, 4},
+                                           RowCase{normText, 8219, 2},
+                                           RowCase{recurrenceText, 200, 2},
+                                           RowCase{scanText, 2501, 1, true}));
 
 /// Tiles of 1024 elements, in groups of 8 parts, of which the second has one.
 TEST(EmulatedKernel, ScansAlikeInAnyOrder) {
@@ -237,7 +243,8 @@ TEST(EmulatedKernel, ScansAlikeInAnyOrder) {
 TEST(EmulatedKernel, KnowsTheLinesOfItsProgram) {
   SourceManager sources;
   Diagnostics diagnostics(sources);
-  std::unique_ptr<tegula::Module> module = openModule(sources, sources.add("rows.tgl", normText.str()), diagnostics);
+  std::unique_ptr<tegula::Module> module =
+      openModule(sources, sources.add("rows.tgl", normText.str()), diagnostics);
   CompileOptions options;
   options.target = "emulate";
   auto kernel = compileKernel(*module, options, diagnostics);

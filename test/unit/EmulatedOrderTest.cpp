@@ -64,8 +64,12 @@ INSTANTIATE_TEST_SUITE_P(
         inOrders(6,
                  {"brain", brainText, {{"M", 136}, {"N", 264}, {"K", 520}}, "128x128-warpgroups"}),
         inOrders(5, {"tiles", brainText, {{"M", 261}, {"N", 650}, {"K", 96}}, "64x256-packed"}),
-        inOrders(20, {"attention", attentionText(/*isCausal=*/true), {{"G", 2}, {"S", 131}, {"N", 264}, {"D", 40}}}),
-        inOrders(1, {"turns", attentionText(/*isCausal=*/true), {{"G", 66}, {"S", 129}, {"N", 136}, {"D", 16}}}),
+        inOrders(20, {"attention",
+                      attentionText(/*isCausal=*/true),
+                      {{"G", 2}, {"S", 131}, {"N", 264}, {"D", 40}}}),
+        inOrders(1, {"turns",
+                     attentionText(/*isCausal=*/true),
+                     {{"G", 66}, {"S", 129}, {"N", 136}, {"D", 16}}}),
         inOrders(4, {"steps", stepsText, {{"T", 5}, {"B", 2}, {"H", 256}}})),
     [](const auto &info) { return info.param.name; });
 

@@ -36,7 +36,8 @@ kernel attend(q: bf16[G, S, D], k: bf16[G, N, D], v: bf16[G, N, D]) -> (o: f32[G
     state l = 0.0
     state acc = 0.0
     for j in tiles(N) {
-      s = )" + (isCausal ? "where(j <= i, " + score + ", -inf)" : score) +
+      s = )" +
+         (isCausal ? "where(j <= i, " + score + ", -inf)" : score) +
          R"(
       m2 = maximum(m, max(s for j))
       p = exp(s - m2)

@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Every barrier, wait and fence of kernels whose roles work side by side is left out, has another
-// number or waits for less, one at a time; of a cluster's barrier also both halves. One run must find it, in whichever order its threads
-// take turns. What is not found changes no result and was not needed: waits at the end that nothing
-// follows, barriers beside others, copies' waits for empty groups. How many there are is told with
-// each kernel: more of it is a hole of the emulator.
+// number or waits for less, one at a time; of a cluster's barrier also both halves. One run must
+// find it, in whichever order its threads take turns. What is not found changes no result and was
+// not needed: waits at the end that nothing follows, barriers beside others, copies' waits for
+// empty groups. How many there are is told with each kernel: more of it is a hole of the emulator.
 //
 //===----------------------------------------------------------------------===//
 #include "EmulatedProgram.h"
@@ -34,7 +34,8 @@ kernel product(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: f32[M, N]) { c[i, j] = s
 constexpr const char *wordsText = R"(
 kernel product(a: bf16[M, K], b: bf16[K, N]) -> (c: bf16[M, N]) { c[i, j] = sum(a[i, k] * b[k, j] for k) }
 )";
-/// Blocks of a cluster share a row. Floats of other blocks are counted, integers are waited for by all.
+/// Blocks of a cluster share a row. Floats of other blocks are counted, integers are waited for by
+/// all.
 constexpr const char *clustersText = R"(
 kernel rows(x: i8[M, N]) -> (y: f32[M, N]) {
   m[i] = max(x[i, j] for j)
@@ -247,13 +248,15 @@ TEST(EarlyLaunch, WaitsForTheOneBefore) {
   SmallVector<CallInst *> waits;
   for (Function &function : *code)
     for (Instruction &instruction : instructions(function))
-      if (auto *call = dyn_cast<CallInst>(&instruction); call && call->getIntrinsicID() == Intrinsic::nvvm_griddepcontrol_wait)
+      if (auto *call = dyn_cast<CallInst>(&instruction);
+          call && call->getIntrinsicID() == Intrinsic::nvvm_griddepcontrol_wait)
         waits.push_back(call);
   ASSERT_EQ(waits.size(), 1u);
   waits.front()->eraseFromParent();
   run.run(*cantFail(emulate(*code)), 0);
   EXPECT_EQ(run.kind, EmulatorError::Race);
-  EXPECT_NE(run.message.find("before the thread waits for the launch before"), std::string::npos) << run.message;
+  EXPECT_NE(run.message.find("before the thread waits for the launch before"), std::string::npos)
+      << run.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -272,8 +275,11 @@ INSTANTIATE_TEST_SUITE_P(
             "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1544}}, "128x128-warpgroups/3", 2},
         EmulatedProgram{
             "pairs", brainText, {{"M", 136}, {"N", 72}, {"K", 1032}}, "128x128-warpgroups/2", 2},
-        EmulatedProgram{
-            "pairs_of_planes", productText, {{"M", 60}, {"N", 70}, {"K", 520}}, "64x128-packed/2", 3},
+        EmulatedProgram{"pairs_of_planes",
+                        productText,
+                        {{"M", 60}, {"N", 70}, {"K", 520}},
+                        "64x128-packed/2",
+                        3},
         EmulatedProgram{
             "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 2},
         EmulatedProgram{
@@ -282,8 +288,7 @@ INSTANTIATE_TEST_SUITE_P(
             "words", wordsText, {{"M", 136}, {"N", 264}, {"K", 72}}, "128x256-warpgroups", 2},
         EmulatedProgram{
             "planes", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-packed", 3},
-        EmulatedProgram{
-            "tiles", brainText, {{"M", 261}, {"N", 650}, {"K", 96}}, "64x256-packed"},
+        EmulatedProgram{"tiles", brainText, {{"M", 261}, {"N", 650}, {"K", 96}}, "64x256-packed"},
         EmulatedProgram{
             "bytes", bytesText, {{"M", 136}, {"N", 264}, {"K", 528}}, "128x256-warpgroups", 2},
         EmulatedProgram{"steps", stepsText, {{"T", 5}, {"B", 2}, {"H", 256}}, "", 2},

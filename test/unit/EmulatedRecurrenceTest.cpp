@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On integers whose sums stay exact a recurrence gives the same bits in one launch, weights in registers of a cluster,
-// as the general code of that statement, and as launches for each step.
+// On integers whose sums stay exact a recurrence gives the same bits in one launch, weights in
+// registers of a cluster, as the general code of that statement, and as launches for each step.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/Compiler.h"
@@ -20,8 +20,8 @@ using namespace tegula;
 
 namespace {
 
-/// Two gates, a state that points exchange, one of their own, a result of each step and one that is a product of the
-/// new state; values are bounded, so all sums are exact.
+/// Two gates, a state that points exchange, one of their own, a result of each step and one that is
+/// a product of the new state; values are bounded, so all sums are exact.
 constexpr StringLiteral text =
     R"(kernel steps(x: f32[T, B, 2*H], w: f32[2*H, H], v: f32[O, H], h0: f32[B, H])
   -> (y: f32[T, B, H], z: f32[T, B, O], hn: f32[B, H], cn: f32[B, H])
@@ -45,13 +45,16 @@ struct Sizes {
   unsigned cluster; // of the launch; 0: there is none that is resident
 };
 
-std::vector<float> run(const Sizes &sizes, std::vector<std::string> disabled, uint64_t seed, unsigned &cluster) {
+std::vector<float> run(const Sizes &sizes, std::vector<std::string> disabled, uint64_t seed,
+                       unsigned &cluster) {
   SourceManager sources;
   Diagnostics diagnostics(sources);
-  std::unique_ptr<tegula::Module> module = openModule(sources, sources.add("steps.tgl", text.str()), diagnostics);
+  std::unique_ptr<tegula::Module> module =
+      openModule(sources, sources.add("steps.tgl", text.str()), diagnostics);
   CompileOptions options;
   options.target = "emulate";
-  options.sizes = {{"T", sizes.steps}, {"B", sizes.rows}, {"H", sizes.points}, {"O", sizes.results}};
+  options.sizes = {
+      {"T", sizes.steps}, {"B", sizes.rows}, {"H", sizes.points}, {"O", sizes.results}};
   options.pipeline.disabled = std::move(disabled);
   auto kernel = compileKernel(*module, options, diagnostics);
   EXPECT_TRUE(bool(kernel)) << (kernel ? "" : toString(kernel.takeError()));
@@ -63,10 +66,12 @@ std::vector<float> run(const Sizes &sizes, std::vector<std::string> disabled, ui
     return data;
   };
   auto [steps, rows, points, results, unused] = sizes;
-  std::vector<float> x = filled(steps * rows * 2 * points, 7, 11), w = filled(2 * points * points, 5, 3),
-                     v = filled(results * points, 11, 5), h = filled(rows * points, 3, 7);
+  std::vector<float> x = filled(steps * rows * 2 * points, 7, 11),
+                     w = filled(2 * points * points, 5, 3), v = filled(results * points, 11, 5),
+                     h = filled(rows * points, 3, 7);
   std::vector<float> all(steps * rows * (points + results) + 2 * rows * points);
-  float *y = all.data(), *z = y + steps * rows * points, *hn = z + steps * rows * results, *cn = hn + rows * points;
+  float *y = all.data(), *z = y + steps * rows * points, *hn = z + steps * rows * results,
+        *cn = hn + rows * points;
   EmulatorInputs inputs;
   auto add = [&](float *data, int64_t elements, BufferContents contents) {
     inputs.arguments.push_back({data, uint64_t(elements) * sizeof(float), contents});
@@ -110,11 +115,13 @@ TEST_P(Recurrence, GivesTheBitsOfSteps) {
   EXPECT_EQ(cluster, 0u);
 }
 
-// Blocks of one cluster and of several; points that do not fill them; sums that do not fill vectors; no step, one, an
-// odd number; more weights than registers have room for, and than shared memory.
+// Blocks of one cluster and of several; points that do not fill them; sums that do not fill
+// vectors; no step, one, an odd number; more weights than registers have room for, and than shared
+// memory.
 INSTANTIATE_TEST_SUITE_P(Sizes, Recurrence,
-                         ::testing::Values(Sizes{3, 2, 6, 3, 1}, Sizes{1, 3, 33, 5, 1}, Sizes{4, 1, 97, 2, 1},
-                                           Sizes{3, 2, 128, 40, 16}, Sizes{2, 7, 130, 2, 8}, Sizes{5, 1, 16, 64, 1},
+                         ::testing::Values(Sizes{3, 2, 6, 3, 1}, Sizes{1, 3, 33, 5, 1},
+                                           Sizes{4, 1, 97, 2, 1}, Sizes{3, 2, 128, 40, 16},
+                                           Sizes{2, 7, 130, 2, 8}, Sizes{5, 1, 16, 64, 1},
                                            Sizes{3, 1, 150, 2, 16}, Sizes{2, 1, 450, 3, 16},
                                            Sizes{1, 1, 1100, 4, 0}));
 

@@ -40,8 +40,8 @@ const std::string waitForCluster = "call void @llvm.nvvm.barrier.cluster.wait.al
 const std::string syncCluster = arriveAtCluster + waitForCluster;
 
 /// `access` has %there, its element of the other block's shared memory.
-std::string inOtherBlock(const std::string &before, const std::string &access, const std::string &after,
-                         const std::string &rank = "xor i32 %block, 1") {
+std::string inOtherBlock(const std::string &before, const std::string &access,
+                         const std::string &after, const std::string &rank = "xor i32 %block, 1") {
   return "store i32 %block, ptr addrspace(3) %own\n%rank = " + rank + R"(
     %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
     )" + before +
@@ -84,12 +84,14 @@ TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
 
 TEST_F(Emulator, WaitsForNoThreadOfAClusterThatHasEnded) {
   cluster = 2;
-  // `last`: what threads do of which `ends` holds, before they end; the others write into the other block.
+  // `last`: what threads do of which `ends` holds, before they end; the others write into the other
+  // block.
   auto text = [](const std::string &ends, const std::string &last, const std::string &between) {
     return "store i32 %block, ptr addrspace(3) %own\n%ends = icmp " + ends + R"(
     br i1 %ends, label %leaves, label %meets
   leaves:
-    )" + last + R"(
+    )" + last +
+           R"(
     br label %done
   meets:
     )" + syncCluster +
@@ -129,10 +131,13 @@ TEST_F(Emulator, FindsAnAccessToABlockThatMayNotHaveBegun) {
     options.seed = seed;
     EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, syncCluster), 2), std::nullopt);
     expectGood();
-    for (const std::string &before : {std::string(), arriveAtCluster, std::string("call void @llvm.nvvm.membar.gl()\n")}) {
+    for (const std::string &before :
+         {std::string(), arriveAtCluster, std::string("call void @llvm.nvvm.membar.gl()\n")}) {
       std::string after = before == arriveAtCluster ? waitForCluster : syncCluster;
-      EXPECT_EQ(run(inOtherBlock(before, readThere, after), 2), EmulatorError::BlockLifetime) << before << seed;
-      EXPECT_EQ(run(inOtherBlock(before, write, after), 2), EmulatorError::BlockLifetime) << before << seed;
+      EXPECT_EQ(run(inOtherBlock(before, readThere, after), 2), EmulatorError::BlockLifetime)
+          << before << seed;
+      EXPECT_EQ(run(inOtherBlock(before, write, after), 2), EmulatorError::BlockLifetime)
+          << before << seed;
     }
     EXPECT_THAT(failure, HasSubstr("before it begins"));
     // Its own block has begun, by whichever address.
@@ -150,7 +155,9 @@ TEST_F(Emulator, FindsAnAccessToABlockThatMayHaveEnded) {
     br i1 %reads, label %read, label %come
   read:
     )",
-                        readThere, "br label %come\ncome:\n" + arriveAtCluster + "%waits = icmp eq i32 %block, " + waits + R"(
+                        readThere,
+                        "br label %come\ncome:\n" + arriveAtCluster +
+                            "%waits = icmp eq i32 %block, " + waits + R"(
     br i1 %waits, label %wait, label %done
   wait:
     )" + waitForCluster + "br label %done\ndone:");
@@ -160,17 +167,21 @@ TEST_F(Emulator, FindsAnAccessToABlockThatMayHaveEnded) {
     run(text("0"), 2);
     expectGood();
     EXPECT_EQ(run(text("1"), 2), EmulatorError::BlockLifetime) << seed;
-    EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, ""), 2), EmulatorError::BlockLifetime) << seed;
+    EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, ""), 2), EmulatorError::BlockLifetime)
+        << seed;
     EXPECT_THAT(failure, HasSubstr("'s' of block "));
     EXPECT_THAT(failure, HasSubstr("ended"));
-    EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, arriveAtCluster), 2), EmulatorError::BlockLifetime) << seed;
+    EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, arriveAtCluster), 2),
+              EmulatorError::BlockLifetime)
+        << seed;
   }
 }
 
 // Each thread puts a value into the other block, whose threads wait for all bytes.
 TEST_F(Emulator, WaitsForTheBytesOfOtherBlocks) {
   cluster = 2;
-  const std::string make = "call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @t, i32 1)\n";
+  const std::string make =
+      "call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @t, i32 1)\n";
   const std::string look = R"(
     %ended = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta(ptr addrspace(3) @t, i32 0)
     br i1 %ended, label %complete, label %look
@@ -180,7 +191,8 @@ TEST_F(Emulator, WaitsForTheBytesOfOtherBlocks) {
     %first = icmp eq i32 %i, 0
     br i1 %first, label %make, label %made
   make:
-    )" + make + R"(br label %made
+    )" + make +
+           R"(br label %made
   made:
     %rank = xor i32 %block, 1
     %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
@@ -197,7 +209,8 @@ TEST_F(Emulator, WaitsForTheBytesOfOtherBlocks) {
            std::to_string(bytes) + R"()
     br label %look
   look:
-    )" + look + R"(
+    )" + look +
+           R"(
   complete:
     %got = load float, ptr addrspace(3) %other
     %g = fptosi float %got to i32
@@ -222,7 +235,8 @@ TEST_F(Emulator, WaitsForTheBytesOfOtherBlocks) {
   EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race);
   // Before all bytes have come, or for ever.
   early = run(text(make, 4, look), 2);
-  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race || early == EmulatorError::Deadlock);
+  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race ||
+              early == EmulatorError::Deadlock);
   EXPECT_TRUE(run(text(make, 260, look), 2).has_value());
   early = run(text("", 256, look), 2);
   EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::WrongOperand);
@@ -288,8 +302,9 @@ TEST_F(Emulator, VotesAndReducesOverTheMask) {
 }
 
 TEST_F(Emulator, RefusesAShuffleFromALaneThatIsNotThere) {
-  EXPECT_EQ(run("%v = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 16, i32 31)", 1, 24),
-            EmulatorError::WrongOperand);
+  EXPECT_EQ(
+      run("%v = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 16, i32 31)", 1, 24),
+      EmulatorError::WrongOperand);
   EXPECT_THAT(failure, HasSubstr("takes the value of lane 24"));
 }
 
@@ -338,7 +353,8 @@ TEST_F(Emulator, KeepsThirteenBitsOfSumsOfBytes) {
   EXPECT_EQ(add({1, 1}, largest), largest + 2);
   EXPECT_EQ(add({largest, 1}, largest), 2 * largest); // and the last bit of the sum
   EXPECT_EQ(add({0x1p-18, -0x1p-18}, 0x1p-40f, -18), 0);
-  EXPECT_EQ(add({2.25 * largest, 1}, 0), 2.25f * largest); // factors of 1.5: the 1 is added, and cut off of the sum
+  EXPECT_EQ(add({2.25 * largest, 1}, 0),
+            2.25f * largest); // factors of 1.5: the 1 is added, and cut off of the sum
   EXPECT_EQ(add({2.25 * largest, 1, 1}, 0), 2.25f * largest + 2);
   EXPECT_EQ(add({INFINITY, 1}, 1), INFINITY);
   EXPECT_TRUE(std::isnan(add({INFINITY, -INFINITY}, 1)));
@@ -347,8 +363,10 @@ TEST_F(Emulator, KeepsThirteenBitsOfSumsOfBytes) {
 
 TEST_F(Emulator, CountsSharedMemory) {
   failure.clear();
-  run("%far = getelementptr i32, ptr addrspace(3) @large, i32 %i\n store i32 1, ptr addrspace(3) %far");
-  EXPECT_THAT(failure, HasSubstr("k: 65792 bytes of shared memory, of which a function has at most 49152"));
+  run("%far = getelementptr i32, ptr addrspace(3) @large, i32 %i\n store i32 1, ptr addrspace(3) "
+      "%far");
+  EXPECT_THAT(failure,
+              HasSubstr("k: 65792 bytes of shared memory, of which a function has at most 49152"));
 }
 
 TEST_F(Emulator, RefusesALaunchWithMoreSharedMemoryThanThereIs) {
@@ -356,7 +374,9 @@ TEST_F(Emulator, RefusesALaunchWithMoreSharedMemoryThanThereIs) {
   EXPECT_EQ(run("store i32 1, ptr addrspace(1) %at"), std::nullopt) << failure;
   ++dynamicBytes;
   EXPECT_EQ(run("store i32 1, ptr addrspace(1) %at"), EmulatorError::RefusedLaunch);
-  EXPECT_THAT(failure, HasSubstr("232449 bytes of shared memory for a block, of which the device gives 232448"));
+  EXPECT_THAT(
+      failure,
+      HasSubstr("232449 bytes of shared memory for a block, of which the device gives 232448"));
 }
 
 TEST_F(Emulator, NamesAnAtomThatItDoesNotHave) {

@@ -21,7 +21,8 @@ TEST_F(Emulator, CopiesWhenTheGroupIsWaitedFor) {
     return (R"(
     call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %own, ptr addrspace(1) %at)
     call void @llvm.nvvm.cp.async.commit.group()
-    )" + wait + R"(
+    )" + wait +
+            R"(
     call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
     %v = load i32, ptr addrspace(3) %other
     %to = getelementptr i32, ptr addrspace(1) %y, i32 %i
@@ -35,7 +36,8 @@ TEST_F(Emulator, CopiesWhenTheGroupIsWaitedFor) {
   EXPECT_EQ(y[7], 106);
   EXPECT_EQ(run(text("")), EmulatorError::Undefined);
   EXPECT_EQ(run(text("call void @llvm.nvvm.cp.async.wait.group(i32 1)")), EmulatorError::Undefined);
-  // The wait is the copying thread's alone: without a barrier after it the others race with the copy.
+  // The wait is the copying thread's alone: without a barrier after it the others race with the
+  // copy.
   EXPECT_EQ(run(R"(
     call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %own, ptr addrspace(1) %at)
     call void @llvm.nvvm.cp.async.commit.group()
@@ -72,7 +74,8 @@ TEST_F(Emulator, BringsBytesInBulk) {
     %ended = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta(ptr addrspace(3) @t, i32 0)
     br i1 %ended, label %complete, label %look
   )";
-  auto text = [](unsigned expected, unsigned bytes, const std::string &look, const std::string &before = "",
+  auto text = [](unsigned expected, unsigned bytes, const std::string &look,
+                 const std::string &before = "",
                  const std::string &after = "%got = load i32, ptr addrspace(3) %other") {
     return before + R"(
     %first = icmp eq i32 %i, 0
@@ -121,10 +124,12 @@ TEST_F(Emulator, BringsBytesInBulk) {
   EXPECT_EQ(run(text(24, 24, look)), EmulatorError::Misaligned);
   EXPECT_EQ(run(text(512, 512, look)), EmulatorError::OutOfBounds);
   // Into what others have used; into what they still use.
-  const std::string use = "store i32 %i, ptr addrspace(3) %own\n%used = load i32, ptr addrspace(3) %own\n";
+  const std::string use =
+      "store i32 %i, ptr addrspace(3) %own\n%used = load i32, ptr addrspace(3) %own\n";
   EXPECT_EQ(run(text(256, 256, look, use)), std::nullopt);
   expectGood();
-  EXPECT_EQ(run(text(256, 256, "%late = load i32, ptr addrspace(3) %own\n" + look, use)), EmulatorError::Race);
+  EXPECT_EQ(run(text(256, 256, "%late = load i32, ptr addrspace(3) %own\n" + look, use)),
+            EmulatorError::Race);
 }
 
 // 256 bytes to both sides of byte 1024 of a ring.
@@ -223,18 +228,23 @@ TEST_F(Emulator, StoresInBulkWhatIsThereUpToTheWait) {
   EXPECT_EQ(run(text(512, read, "")), EmulatorError::OutOfBounds);
 }
 
-// Two lines of 120 bytes of x, from the 16th byte on, as a box of two lines of 128: in the swizzle, with zeros beyond.
+// Two lines of 120 bytes of x, from the 16th byte on, as a box of two lines of 128: in the swizzle,
+// with zeros beyond.
 TEST_F(Emulator, BringsBoxesOfTensors) {
   auto text = [](unsigned rank, int column, int line, unsigned swizzle) {
-    std::string replace = "call void @llvm.nvvm.tensormap.replace.", map = ".p1(ptr addrspace(1) %map, ";
-    auto set = [&](const std::string &field, const std::string &value) { return replace + field + map + value + ")\n"; };
-    std::string fields = set("global.address", "i64 %start") + set("rank", "i32 " + std::to_string(rank - 1)) +
-                         set("global.dim", "i32 0, i32 120") + set("global.dim", "i32 1, i32 2") +
-                         set("box.dim", "i32 0, i32 128") + set("box.dim", "i32 1, i32 2") +
-                         set("element.stride", "i32 0, i32 1") + set("element.stride", "i32 1, i32 1") +
-                         set("global.stride", "i32 0, i64 128") + set("elemtype", "i32 0") +
-                         set("interleave.layout", "i32 0") + set("swizzle.mode", "i32 " + std::to_string(swizzle)) +
-                         set("fill.mode", "i32 0");
+    std::string replace = "call void @llvm.nvvm.tensormap.replace.",
+                map = ".p1(ptr addrspace(1) %map, ";
+    auto set = [&](const std::string &field, const std::string &value) {
+      return replace + field + map + value + ")\n";
+    };
+    std::string fields =
+        set("global.address", "i64 %start") + set("rank", "i32 " + std::to_string(rank - 1)) +
+        set("global.dim", "i32 0, i32 120") + set("global.dim", "i32 1, i32 2") +
+        set("box.dim", "i32 0, i32 128") + set("box.dim", "i32 1, i32 2") +
+        set("element.stride", "i32 0, i32 1") + set("element.stride", "i32 1, i32 1") +
+        set("global.stride", "i32 0, i64 128") + set("elemtype", "i32 0") +
+        set("interleave.layout", "i32 0") + set("swizzle.mode", "i32 " + std::to_string(swizzle)) +
+        set("fill.mode", "i32 0");
     return R"(
     %first = icmp eq i32 %i, 0
     br i1 %first, label %make, label %made
@@ -272,7 +282,8 @@ TEST_F(Emulator, BringsBoxesOfTensors) {
     for (int own = 0; own < 2; ++own)
       for (int word = 0; word < 32; ++word) {
         bool exists = line + own >= 0 && line + own < 2 && word + 4 < 30;
-        EXPECT_EQ(x[32 * own + (word ^ (4 * own))], exists ? 32 * (line + own) + word + 5 : 0) << line << " " << word;
+        EXPECT_EQ(x[32 * own + (word ^ (4 * own))], exists ? 32 * (line + own) + word + 5 : 0)
+            << line << " " << word;
       }
   }
   EXPECT_EQ(run(text(3, 16, 0, 3)), EmulatorError::WrongOperand);

@@ -88,7 +88,8 @@ protected:
   std::string failure;
 
   /// Runs `body` as a kernel of x and y; the finding, or nothing. `failure` says the rest.
-  std::optional<EmulatorError::Kind> run(StringRef body, unsigned blocks = 1, unsigned threads = 64) {
+  std::optional<EmulatorError::Kind> run(StringRef body, unsigned blocks = 1,
+                                         unsigned threads = 64) {
     failure.clear();
     LLVMContext context;
     SMDiagnostic diagnostic;
@@ -114,8 +115,8 @@ protected:
       buffer.name = index ? "y" : "x";
       buffer.argument = index;
       plan.buffers.push_back(buffer);
-      inputs.arguments.push_back({data->data(), data->size() * 4,
-                                  index ? BufferContents::Defined : xContents});
+      inputs.arguments.push_back(
+          {data->data(), data->size() * 4, index ? BufferContents::Defined : xContents});
       PlanArgument argument;
       argument.index = index;
       step.arguments.push_back(argument);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Device code as no strategy should make it, and what the emulator says; next to each the right form, about
-// which it says nothing.
+// Device code as no strategy should make it, and what the emulator says; next to each the right
+// form, about which it says nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "EmulatorFixture.h"
@@ -239,8 +239,9 @@ TEST_F(Emulator, TellsAtomicAccessesFromOthers) {
                 2),
             race);
   // An atomic operation that only its block sees is none to others.
-  EXPECT_EQ(run(R"(%v = atomicrmw add ptr addrspace(1) %at, i32 1 syncscope("block") monotonic)", 2),
-            race);
+  EXPECT_EQ(
+      run(R"(%v = atomicrmw add ptr addrspace(1) %at, i32 1 syncscope("block") monotonic)", 2),
+      race);
 }
 
 TEST_F(Emulator, SeesNeighbouringElementsApart) {
@@ -279,7 +280,8 @@ TEST_F(Emulator, SeesPartsOfWhatWasWrittenAsAWhole) {
   }
   EXPECT_EQ(run(text(barrier, 6, 1)), race);
   EXPECT_EQ(run(text("", 6, 0)), race);
-  EXPECT_THAT(failure, HasSubstr("race on 'ring' at byte 22: a write here and a write by thread 0"));
+  EXPECT_THAT(failure,
+              HasSubstr("race on 'ring' at byte 22: a write here and a write by thread 0"));
 }
 
 /// All read one word, twice; then the last thread of the last block writes it.
@@ -300,19 +302,22 @@ TEST_F(Emulator, RemembersReadersWhereManyRead) {
   EXPECT_THAT(failure, HasSubstr("a read by thread"));
 }
 
-/// The last block to finish adds up what the others have left: each leaves its value, makes it known and
-/// counts itself.
+/// The last block to finish adds up what the others have left: each leaves its value, makes it
+/// known and counts itself.
 std::string splitReduction(StringRef makeKnown, StringRef order) {
   return (R"(
     %mine = getelementptr i32, ptr addrspace(1) %x, i32 %block
     %value = add i32 %block, 10
     store i32 %value, ptr addrspace(1) %mine
-    )" + makeKnown + R"(
-    %count = atomicrmw add ptr addrspace(1) %y, i32 1 )" + order + R"(
+    )" + makeKnown +
+          R"(
+    %count = atomicrmw add ptr addrspace(1) %y, i32 1 )" +
+          order + R"(
     %isLast = icmp eq i32 %count, 7
     br i1 %isLast, label %sum, label %end
   sum:
-    )" + makeKnown + R"(
+    )" + makeKnown +
+          R"(
     br label %loop
   loop:
     %n = phi i32 [ 0, %sum ], [ %next, %loop ]
@@ -334,8 +339,9 @@ std::string splitReduction(StringRef makeKnown, StringRef order) {
 TEST_F(Emulator, KnowsTheLastBlockOfASplitReduction) {
   for (uint64_t seed : {0, 1, 2, 3}) {
     options.seed = seed;
-    for (auto [fence, order] : {std::pair("call void @llvm.nvvm.membar.gl()", "monotonic"),
-                                std::pair("fence acq_rel", "monotonic"), std::pair("", "acq_rel")}) {
+    for (auto [fence, order] :
+         {std::pair("call void @llvm.nvvm.membar.gl()", "monotonic"),
+          std::pair("fence acq_rel", "monotonic"), std::pair("", "acq_rel")}) {
       y.assign(64, 0);
       run(splitReduction(fence, order), 8, 1);
       expectGood();
@@ -360,7 +366,8 @@ std::string lookBack(StringRef write, StringRef read, StringRef number) {
     %flagBefore = getelementptr i32, ptr addrspace(1) %y, i32 %b
     br label %look
   look:
-    %flag = load )" + read + R"(
+    %flag = load )" +
+          read + R"(
     %isSet = icmp ne i32 %flag, 0
     br i1 %isSet, label %take, label %look
   take:
@@ -374,7 +381,8 @@ std::string lookBack(StringRef write, StringRef read, StringRef number) {
     store i32 %own1, ptr addrspace(1) %mine
     %after = add i32 %b, 1
     %flagAt = getelementptr i32, ptr addrspace(1) %y, i32 %after
-    store )" + write)
+    store )" +
+          write)
       .str();
 }
 

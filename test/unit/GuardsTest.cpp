@@ -37,12 +37,14 @@ TEST(Guards, DerivedSizes) {
   LaunchChecks checks = checksOf("size H = 0 : 0\nsize K = 1 : 2\nsize P = (H - K)//2 + 1\n"
                                  "size Q = P*P\n");
   llvm::SmallVector<int64_t> values;
-  EXPECT_FALSE(checks.run([](unsigned argument, unsigned dim) { return argument ? dim + 1 : 9; }, values));
+  EXPECT_FALSE(
+      checks.run([](unsigned argument, unsigned dim) { return argument ? dim + 1 : 9; }, values));
   EXPECT_EQ(values, (llvm::SmallVector<int64_t>{9, 3, 4, 16}));
 }
 
 TEST(Guards, SizeWithoutValue) {
-  std::optional<GuardFailure> failure = fail("size H = 0 : 0\nsize S = 0 : 1\nsize P = H//S\n", {9, 0});
+  std::optional<GuardFailure> failure =
+      fail("size H = 0 : 0\nsize S = 0 : 1\nsize P = H//S\n", {9, 0});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->kind, GuardFailure::SizeError);
   EXPECT_EQ(failure->index, 2u);
@@ -50,7 +52,8 @@ TEST(Guards, SizeWithoutValue) {
             "size P = H//S has no value: it divides by 0 or leaves 64 bits (H = 9, S = 0)");
   // The guard that says why comes first.
   failure = fail("size H = 0 : 0\nsize S = 0 : 1\nsize P = H//S\n"
-                 "guard nonneg P : \"P is negative\"\nguard nonzero S : \"S must not be 0\"\n", {9, 0});
+                 "guard nonneg P : \"P is negative\"\nguard nonzero S : \"S must not be 0\"\n",
+                 {9, 0});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->kind, GuardFailure::Violated);
   EXPECT_EQ(failure->message, "S must not be 0 (S = 0)");
@@ -98,14 +101,15 @@ TEST(Guards, Kinds) {
 }
 
 TEST(Guards, Message) {
-  std::optional<GuardFailure> failure =
-      fail("size M = 0 : 0\nsize N = 0 : 1\nguard inbounds d0 + 2, M for 0 to N : \"x[i + 2] leaves x\"\n",
-           {4, 4});
+  std::optional<GuardFailure> failure = fail("size M = 0 : 0\nsize N = 0 : 1\nguard inbounds d0 + "
+                                             "2, M for 0 to N : \"x[i + 2] leaves x\"\n",
+                                             {4, 4});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->message,
             "x[i + 2] leaves x (M = 4, N = 4; at (3) the subscript is 5, the dim 4)");
-  EXPECT_EQ(fail("size M = 0 : 0\nguard divides M, 8 : \"M must be a multiple of 8\"\n", {12})->message,
-            "M must be a multiple of 8 (M = 12)");
+  EXPECT_EQ(
+      fail("size M = 0 : 0\nguard divides M, 8 : \"M must be a multiple of 8\"\n", {12})->message,
+      "M must be a multiple of 8 (M = 12)");
 }
 
 TEST(Guards, Overflow) {
@@ -138,7 +142,8 @@ TEST(Guards, Text) {
       "guard nonneg M : \"two\\nlines, for x to y given z : \\\"q\\\"\"",
       "guard divides C, 8*G : \"C must be a multiple of 8*G\"",
       "guard inbounds d0 + d1 - pad, H for 0 to P, 0 to KH : \"x\"",
-      "guard inbounds min(d0, M - 1), M for max(0, N) to min(M, N), 0 to d0 + 1 given d0 - d1, d1 : \"x\"",
+      "guard inbounds min(d0, M - 1), M for max(0, N) to min(M, N), 0 to d0 + 1 given d0 - d1, d1 "
+      ": \"x\"",
       "size M = 0 : 1",
       "size P = (H - KH)//2 + 1",
       "size Q = max(H, W)",
@@ -162,9 +167,10 @@ TEST(Guards, Text) {
   }
   for (llvm::StringRef bad :
        {"nonneg M", "guard nonneg M", "guard nonneg : \"x\"", "guard positive M : \"x\"",
-        "guard divides M : \"x\"", "guard nonneg M, N : \"x\"", "guard inbounds d0, M for 0 : \"x\"",
-        "guard nonneg M + : \"x\"", "guard nonneg M : \"x", "guard nonneg M : \"x\\\"", "size = 0 : 1",
-        "size M = ", "size M = x : 1", "guard nonneg M : \"a\"b\""}) {
+        "guard divides M : \"x\"", "guard nonneg M, N : \"x\"",
+        "guard inbounds d0, M for 0 : \"x\"", "guard nonneg M + : \"x\"", "guard nonneg M : \"x",
+        "guard nonneg M : \"x\\\"", "size = 0 : 1", "size M = ", "size M = x : 1",
+        "guard nonneg M : \"a\"b\""}) {
     std::vector<SizeSpec> sizes;
     std::vector<GuardSpec> guards;
     EXPECT_FALSE(LaunchChecks::parse(bad, sizes, guards)) << bad.str();
@@ -174,7 +180,9 @@ TEST(Guards, Text) {
 /// InBounds against listing every point.
 TEST(Guards, RandomBoxes) {
   std::mt19937_64 engine(7);
-  auto pick = [&](int64_t lo, int64_t hi) { return lo + int64_t(engine() % uint64_t(hi - lo + 1)); };
+  auto pick = [&](int64_t lo, int64_t hi) {
+    return lo + int64_t(engine() % uint64_t(hi - lo + 1));
+  };
   unsigned violated = 0;
   for (unsigned round = 0; round < 2000; ++round) {
     GuardSpec guard;
@@ -226,17 +234,19 @@ TEST(Guards, RandomBoxes) {
 }
 
 TEST(Guards, DISABLED_Timing) { // measures
-  LaunchChecks checks = checksOf(
-      "size N = 0 : 0\nsize C = 0 : 1\nsize H = 0 : 2\nsize KH = 0 : 3\nsize P = (H + 2 - KH)//2 + 1\n"
-      "guard nonneg P : \"\"\nguard divides C, 8 : \"\"\nguard zero C - 64 : \"\"\n"
-      "guard inbounds 2*d0 + d1, H + 2 for 0 to P, 0 to KH : \"\"\n");
+  LaunchChecks checks =
+      checksOf("size N = 0 : 0\nsize C = 0 : 1\nsize H = 0 : 2\nsize KH = 0 : 3\nsize P = (H + 2 - "
+               "KH)//2 + 1\n"
+               "guard nonneg P : \"\"\nguard divides C, 8 : \"\"\nguard zero C - 64 : \"\"\n"
+               "guard inbounds 2*d0 + d1, H + 2 for 0 to P, 0 to KH : \"\"\n");
   llvm::SmallVector<int64_t> values;
   int64_t dims[] = {16, 64, 224, 3};
   auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 10000; ++i)
     ASSERT_FALSE(checks.run([&](unsigned, unsigned dim) { return dims[dim]; }, values));
   double us =
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 1e4;
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
+      1e4;
   printf("5 sizes and 4 guards: %.2f us\n", us);
 }
 

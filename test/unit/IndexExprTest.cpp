@@ -107,7 +107,9 @@ TEST(IndexExpr, ComputesInDoublesAsPythonDoes) {
   using Step = IndexExpr::FloatStep;
   using Op = IndexExpr::FloatOp;
   auto apply = [](Op op) { return std::pair(Step::Apply, IndexExpr(int64_t(op))); };
-  auto number = [](double value) { return std::pair(Step::Number, IndexExpr(std::bit_cast<int64_t>(value))); };
+  auto number = [](double value) {
+    return std::pair(Step::Number, IndexExpr(std::bit_cast<int64_t>(value)));
+  };
   auto push = [](IndexExpr value) { return std::pair(Step::Push, std::move(value)); };
   IndexExpr n = IndexExpr::symbol("N"), e = IndexExpr::symbol("E");
   IndexExpr size = IndexExpr::ofFloats(
@@ -124,7 +126,9 @@ TEST(IndexExpr, ComputesInDoublesAsPythonDoes) {
   llvm::raw_string_ostream stream(text);
   size.print(stream, [](llvm::raw_ostream &, unsigned) {}, IndexExpr::Syntax::IR);
   EXPECT_EQ(IndexExpr::parse(text), size) << text;
-  EXPECT_EQ(size.substitute([](const IndexVar &var) -> std::optional<IndexExpr> { return var.name() == "N" ? 100 : 5; }),
+  EXPECT_EQ(size.substitute([](const IndexVar &var) -> std::optional<IndexExpr> {
+    return var.name() == "N" ? 100 : 5;
+  }),
             IndexExpr(22));
   EXPECT_TRUE(IndexExpr::ofFloats({number(0.5), push(3), apply(Op::Mul)}).isOverflow());
   EXPECT_EQ(at(IndexExpr::ofFloats({number(0.5), push(n), apply(Op::Mul)}), 3, 0), std::nullopt);

@@ -191,7 +191,10 @@ TEST_F(Interpreter, WritesOfTwoKindsAreRaces) {
         tgl.write {0}, %y[] : f32, !tgl.tensor<[], f16>
         tgl.write {1}, %y[] : f32, !tgl.tensor<[], f16>
       }
-    })", first, second).str(), {tensor(DType::F16, {}, {0})});
+    })",
+                             first, second)
+                   .str(),
+               {tensor(DType::F16, {}, {0})});
   };
   for (auto [first, second] : {std::pair("max %one", "min %one"), std::pair("any %one", "max %one"),
                                std::pair("any %one", "any %two")})

@@ -114,12 +114,15 @@ long double derivativeOfLgamma(long double x) {
     sum -= 1 / x;
   long double z = 1 / (x * x);
   long double series =
-      z * (1.0L / 12 - z * (1.0L / 120 - z * (1.0L / 252 - z * (1.0L / 240 - z * (1.0L / 132 - z * 691 / 32760)))));
+      z *
+      (1.0L / 12 -
+       z * (1.0L / 120 - z * (1.0L / 252 - z * (1.0L / 240 - z * (1.0L / 132 - z * 691 / 32760)))));
   return sum + logl(x) - 0.5L / x - series;
 }
 
-/// Beside zeros results are as near as numbers of this size. Below 0, where zeros are many, they are differences of
-/// logarithms, those of digamma of x and cotangents; above it digamma alone has a zero beside which it is a difference.
+/// Beside zeros results are as near as numbers of this size. Below 0, where zeros are many, they
+/// are differences of logarithms, those of digamma of x and cotangents; above it digamma alone has
+/// a zero beside which it is a difference.
 double minUnit(MathFunction function, double x) {
   constexpr double zero = 1.4616321449683623;
   if (function == MathFunction::Digamma)
@@ -130,35 +133,64 @@ double minUnit(MathFunction function, double x) {
 long double reference(MathFunction function, long double x, long double y) {
   switch (function) {
   case MathFunction::Exp:
-  case MathFunction::ExpLow: return expl(x);
-  case MathFunction::Exp2: return exp2l(x);
-  case MathFunction::Expm1: return expm1l(x);
-  case MathFunction::Log: return logl(x);
-  case MathFunction::Log2: return log2l(x);
-  case MathFunction::Log1p: return log1pl(x);
-  case MathFunction::Log1pExp: return log1pl(expl(-fabsl(x)));
-  case MathFunction::Sin: return sinl(x);
-  case MathFunction::Cos: return cosl(x);
-  case MathFunction::Tan: return tanl(x);
-  case MathFunction::Tanh: return tanhl(x);
-  case MathFunction::Erf: return erfl(x);
-  case MathFunction::Log10: return log10l(x);
-  case MathFunction::Asin: return asinl(x);
-  case MathFunction::Acos: return acosl(x);
-  case MathFunction::Atan: return atanl(x);
-  case MathFunction::Atan2: return atan2l(x, y);
-  case MathFunction::Sinh: return sinhl(x);
-  case MathFunction::Cosh: return coshl(x);
-  case MathFunction::Asinh: return asinhl(x);
-  case MathFunction::Acosh: return acoshl(x);
-  case MathFunction::Atanh: return atanhl(x);
-  case MathFunction::Erfc: return erfcl(x);
-  case MathFunction::Erfinv: return inverseOfErf(x);
-  case MathFunction::Lgamma: return lgammal(x);
-  case MathFunction::Digamma: return derivativeOfLgamma(x);
-  case MathFunction::Pow: return powl(x, y);
-  case MathFunction::Rsqrt: return 1 / sqrtl(x);
-  case MathFunction::Fmod: return fmodl(x, y);
+  case MathFunction::ExpLow:
+    return expl(x);
+  case MathFunction::Exp2:
+    return exp2l(x);
+  case MathFunction::Expm1:
+    return expm1l(x);
+  case MathFunction::Log:
+    return logl(x);
+  case MathFunction::Log2:
+    return log2l(x);
+  case MathFunction::Log1p:
+    return log1pl(x);
+  case MathFunction::Log1pExp:
+    return log1pl(expl(-fabsl(x)));
+  case MathFunction::Sin:
+    return sinl(x);
+  case MathFunction::Cos:
+    return cosl(x);
+  case MathFunction::Tan:
+    return tanl(x);
+  case MathFunction::Tanh:
+    return tanhl(x);
+  case MathFunction::Erf:
+    return erfl(x);
+  case MathFunction::Log10:
+    return log10l(x);
+  case MathFunction::Asin:
+    return asinl(x);
+  case MathFunction::Acos:
+    return acosl(x);
+  case MathFunction::Atan:
+    return atanl(x);
+  case MathFunction::Atan2:
+    return atan2l(x, y);
+  case MathFunction::Sinh:
+    return sinhl(x);
+  case MathFunction::Cosh:
+    return coshl(x);
+  case MathFunction::Asinh:
+    return asinhl(x);
+  case MathFunction::Acosh:
+    return acoshl(x);
+  case MathFunction::Atanh:
+    return atanhl(x);
+  case MathFunction::Erfc:
+    return erfcl(x);
+  case MathFunction::Erfinv:
+    return inverseOfErf(x);
+  case MathFunction::Lgamma:
+    return lgammal(x);
+  case MathFunction::Digamma:
+    return derivativeOfLgamma(x);
+  case MathFunction::Pow:
+    return powl(x, y);
+  case MathFunction::Rsqrt:
+    return 1 / sqrtl(x);
+  case MathFunction::Fmod:
+    return fmodl(x, y);
   }
   return 0;
 }
@@ -173,21 +205,25 @@ template <typename T> double ulps(T value, long double exact, double least = 0) 
     return wrong;
   T rounded = static_cast<T>(exact);
   if (std::abs(exact) < least && std::isfinite(value))
-    return static_cast<double>(std::abs(value - exact) / (least * std::numeric_limits<T>::epsilon()));
+    return static_cast<double>(std::abs(value - exact) /
+                               (least * std::numeric_limits<T>::epsilon()));
   if (value == rounded)
     return rounded == 0 && std::signbit(value) != std::signbit(rounded) ? wrong
            : std::isinf(value)
                ? 0
-               : static_cast<double>(std::abs((static_cast<long double>(value) - exact)) /
-                                     std::ldexp(1.0L, std::max(std::ilogb(exact), std::numeric_limits<T>::min_exponent - 1) -
-                                                          (std::numeric_limits<T>::digits - 1)));
+               : static_cast<double>(
+                     std::abs((static_cast<long double>(value) - exact)) /
+                     std::ldexp(1.0L, std::max(std::ilogb(exact),
+                                               std::numeric_limits<T>::min_exponent - 1) -
+                                          (std::numeric_limits<T>::digits - 1)));
   int exponent = exact == 0 ? std::numeric_limits<T>::min_exponent - 1 : std::ilogb(exact);
   exponent = std::clamp(exponent, std::numeric_limits<T>::min_exponent - 1,
                         std::numeric_limits<T>::max_exponent - 1);
   long double unit = std::ldexp(1.0L, exponent - (std::numeric_limits<T>::digits - 1));
   // The rounding of an overflow counts as the next number after the largest.
   long double got = std::isinf(value)
-                        ? std::copysign(std::ldexp(1.0L, std::numeric_limits<T>::max_exponent), static_cast<long double>(value))
+                        ? std::copysign(std::ldexp(1.0L, std::numeric_limits<T>::max_exponent),
+                                        static_cast<long double>(value))
                         : static_cast<long double>(value);
   if (std::isinf(rounded))
     exact = std::copysign(std::ldexp(1.0L, std::numeric_limits<T>::max_exponent), exact);
@@ -216,10 +252,37 @@ Worst<T> measure(MathFunction function, const Compiled &compiled, const std::vec
 
 template <typename T> std::vector<T> specialValues() {
   using L = std::numeric_limits<T>;
-  std::vector<T> values = {T(0), T(0.5), T(1), T(1.5), T(2), T(3), T(4), T(0.1), T(10), T(1e5), T(1e30),
-                           L::min(), L::denorm_min(), L::max(), L::infinity(), L::quiet_NaN(),
-                           T(0.55), T(1) - L::epsilon(), T(1) + L::epsilon(), T(16777216), T(16777217),
-                           T(88), T(89), T(104), T(128), T(150), T(709), T(711), T(745), T(1023), T(1075)};
+  std::vector<T> values = {T(0),
+                           T(0.5),
+                           T(1),
+                           T(1.5),
+                           T(2),
+                           T(3),
+                           T(4),
+                           T(0.1),
+                           T(10),
+                           T(1e5),
+                           T(1e30),
+                           L::min(),
+                           L::denorm_min(),
+                           L::max(),
+                           L::infinity(),
+                           L::quiet_NaN(),
+                           T(0.55),
+                           T(1) - L::epsilon(),
+                           T(1) + L::epsilon(),
+                           T(16777216),
+                           T(16777217),
+                           T(88),
+                           T(89),
+                           T(104),
+                           T(128),
+                           T(150),
+                           T(709),
+                           T(711),
+                           T(745),
+                           T(1023),
+                           T(1075)};
   for (size_t k = 0, n = values.size(); k < n; ++k)
     values.push_back(-values[k]);
   return values;
@@ -231,17 +294,21 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  return {{MathFunction::Exp, 1, 1},    {MathFunction::Exp2, 1, 1},  {MathFunction::Expm1, 1.5, 1.5},
-          {MathFunction::Log, 1, 1},    {MathFunction::Log2, 1, 1},  {MathFunction::Log1p, 1.5, 1.5},
-          {MathFunction::Log1pExp, 2, 2},
-          {MathFunction::Sin, 1, 1},    {MathFunction::Cos, 1, 1},   {MathFunction::Tan, 2.5, 2.5},
-          {MathFunction::Tanh, 2, 2},   {MathFunction::Erf, 2, 2},   {MathFunction::Pow, 1, 2},
-          {MathFunction::Rsqrt, 1.5, 1.5}, {MathFunction::Fmod, 0, 0},
-          {MathFunction::Log10, 1.5, 1.5}, {MathFunction::Asin, 2, 2}, {MathFunction::Acos, 2, 2},
-          {MathFunction::Atan, 2, 2},   {MathFunction::Atan2, 2.5, 2.5}, {MathFunction::Sinh, 2.5, 2.5},
-          {MathFunction::Cosh, 2, 2},   {MathFunction::Asinh, 0.51, 3}, {MathFunction::Acosh, 0.51, 3.5},
-          {MathFunction::Atanh, 0.51, 3.5}, {MathFunction::Erfc, 0.51, 4}, {MathFunction::Erfinv, 0.51, 4},
-          {MathFunction::Lgamma, 0.51, 8}, {MathFunction::Digamma, 0.51, 10}};
+  return {{MathFunction::Exp, 1, 1},        {MathFunction::Exp2, 1, 1},
+          {MathFunction::Expm1, 1.5, 1.5},  {MathFunction::Log, 1, 1},
+          {MathFunction::Log2, 1, 1},       {MathFunction::Log1p, 1.5, 1.5},
+          {MathFunction::Log1pExp, 2, 2},   {MathFunction::Sin, 1, 1},
+          {MathFunction::Cos, 1, 1},        {MathFunction::Tan, 2.5, 2.5},
+          {MathFunction::Tanh, 2, 2},       {MathFunction::Erf, 2, 2},
+          {MathFunction::Pow, 1, 2},        {MathFunction::Rsqrt, 1.5, 1.5},
+          {MathFunction::Fmod, 0, 0},       {MathFunction::Log10, 1.5, 1.5},
+          {MathFunction::Asin, 2, 2},       {MathFunction::Acos, 2, 2},
+          {MathFunction::Atan, 2, 2},       {MathFunction::Atan2, 2.5, 2.5},
+          {MathFunction::Sinh, 2.5, 2.5},   {MathFunction::Cosh, 2, 2},
+          {MathFunction::Asinh, 0.51, 3},   {MathFunction::Acosh, 0.51, 3.5},
+          {MathFunction::Atanh, 0.51, 3.5}, {MathFunction::Erfc, 0.51, 4},
+          {MathFunction::Erfinv, 0.51, 4},  {MathFunction::Lgamma, 0.51, 8},
+          {MathFunction::Digamma, 0.51, 10}};
 }
 
 class Math : public testing::TestWithParam<Case> {};
@@ -291,7 +358,8 @@ TEST_P(Math, SingleWithinBound) {
     }
   }
   if (getenv("TEGULA_MATH_TABLE"))
-    printf("| %s | f32 | %.3f | %a %a |\n", toString(function).data(), worst.error, worst.x, worst.y);
+    printf("| %s | f32 | %.3f | %a %a |\n", toString(function).data(), worst.error, worst.x,
+           worst.y);
   EXPECT_LE(worst.error, bound) << toString(function).str() << '(' << worst.x << ", " << worst.y
                                 << ") gave " << worst.value << ", expected "
                                 << static_cast<float>(reference(function, worst.x, worst.y));
@@ -314,9 +382,11 @@ TEST_P(Math, DoubleWithinBound) {
   }
   while (xs.size() < count) {
     double x = std::bit_cast<double>(random());
-    // Half of the arguments from the range where the functions vary, with all exponents down to 2^-40.
+    // Half of the arguments from the range where the functions vary, with all exponents down to
+    // 2^-40.
     if (xs.size() % 2)
-      x = std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, static_cast<int>(random() % 50) - 40) *
+      x = std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52,
+                     static_cast<int>(random() % 50) - 40) *
           (random() % 2 ? 1 : -1);
     if (numArguments(function) == 2) {
       double scale = 1000 / std::max(1e-3, std::abs(std::log2(std::abs(x))));
@@ -332,7 +402,8 @@ TEST_P(Math, DoubleWithinBound) {
   xs.resize(xs.size() / lanes * lanes);
   Worst<double> worst = measure<double>(function, compiled, xs, ys);
   if (getenv("TEGULA_MATH_TABLE"))
-    printf("| %s | f64 | %.3f | %a %a |\n", toString(function).data(), worst.error, worst.x, worst.y);
+    printf("| %s | f64 | %.3f | %a %a |\n", toString(function).data(), worst.error, worst.x,
+           worst.y);
   EXPECT_LE(worst.error, bound) << toString(function).str() << '(' << worst.x << ", " << worst.y
                                 << ") gave " << worst.value << ", expected "
                                 << static_cast<double>(reference(function, worst.x, worst.y));
@@ -358,8 +429,8 @@ TEST_P(Math, ScalarEqualsVector) {
 
 /// Which of the two is emitted does not show.
 TEST(MathTogether, Log1pExpIsLog1pOfExp) {
-  Compiled together = compile(MathFunction::Log1pExp, false), exp = compile(MathFunction::Exp, false),
-           log = compile(MathFunction::Log1p, false);
+  Compiled together = compile(MathFunction::Log1pExp, false),
+           exp = compile(MathFunction::Exp, false), log = compile(MathFunction::Log1p, false);
   std::vector<float> xs = specialValues<float>();
   for (uint64_t pattern = 0; pattern < (uint64_t(1) << 32); pattern += 4093)
     xs.push_back(std::bit_cast<float>(static_cast<uint32_t>(pattern)));
@@ -388,7 +459,9 @@ template <typename T> void expectExpLowIsExp(const std::vector<T> &given) {
   compile(MathFunction::Exp, isDouble).run(xs.data(), xs.data(), usual.data(), xs.size() / lanes);
   compile(MathFunction::ExpLow, isDouble).run(xs.data(), xs.data(), low.data(), xs.size() / lanes);
   for (size_t k = 0; k < xs.size(); ++k)
-    ASSERT_TRUE((std::isnan(usual[k]) && std::isnan(low[k])) || (usual[k] == low[k] && !std::isnan(usual[k]))) << xs[k];
+    ASSERT_TRUE((std::isnan(usual[k]) && std::isnan(low[k])) ||
+                (usual[k] == low[k] && !std::isnan(usual[k])))
+        << xs[k];
 }
 
 /// Nor does which exp is, results too small to be normal numbers included.
@@ -405,8 +478,7 @@ TEST(MathTogether, ExpLowIsExp) {
   expectExpLowIsExp(doubles);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Math, testing::ValuesIn(cases()), [](const auto &info) {
-  return toString(info.param.function).str();
-});
+INSTANTIATE_TEST_SUITE_P(All, Math, testing::ValuesIn(cases()),
+                         [](const auto &info) { return toString(info.param.function).str(); });
 
 } // namespace

@@ -37,7 +37,7 @@ TEST(PlanMemory, LivesFromTheFirstStepToTheLast) {
   EXPECT_EQ(lives[0]->first, 0u);
   EXPECT_EQ(lives[0]->last, 4u);
   EXPECT_EQ(lives[1]->first, 2u);
-  EXPECT_EQ(lives[1]->last, 3u); // the whole loop
+  EXPECT_EQ(lives[1]->last, 3u);  // the whole loop
   EXPECT_EQ(lives[2]->first, 1u); // what is zeroed is held from there
   EXPECT_FALSE(lives[3]);
 }

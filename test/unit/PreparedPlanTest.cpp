@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/PreparedPlan.h"
 #include "FakeCuda.h"
 #include "runtime/CudaGraph.h"
-#include "runtime/PreparedPlan.h"
 #include <gtest/gtest.h>
 
 using namespace tegula;
@@ -75,9 +75,10 @@ TEST_F(PreparedPlanTest, PutsEachArgumentInItsPlace) {
   plan.buffers.resize(2);
   plan.buffers[0].argument = 0;
   plan.buffers[1].argument = 1;
-  plan.steps = {launchOf("f", parse("M*N"),
-                         {argument(PlanArgument::Buffer, 1), argument(PlanArgument::Size, 0, parse("N + 1")),
-                          argument(PlanArgument::Errors), argument(PlanArgument::Scalar, 0)})};
+  plan.steps = {
+      launchOf("f", parse("M*N"),
+               {argument(PlanArgument::Buffer, 1), argument(PlanArgument::Size, 0, parse("N + 1")),
+                argument(PlanArgument::Errors), argument(PlanArgument::Scalar, 0)})};
   auto prepared = prepare({{"M", 1000}, {"N", 10}});
   EXPECT_EQ(prepared->numLaunches(), 1u);
   EXPECT_EQ(prepared->workspaceBytes(), 0);
@@ -113,8 +114,9 @@ TEST_F(PreparedPlanTest, LoopsBecomeLaunches) {
   loop.body = {launchOf("g", parse("max(d0, 0)"),
                         {argument(PlanArgument::Size, 0, parse("3*d0")),
                          argument(PlanArgument::Size, 0, parse("T"))})};
-  plan.steps = {loop, launchOf("g", parse("T"), {argument(PlanArgument::Size, 0, parse("T")),
-                                                 argument(PlanArgument::Size, 0, parse("2*T"))})};
+  plan.steps = {loop, launchOf("g", parse("T"),
+                               {argument(PlanArgument::Size, 0, parse("T")),
+                                argument(PlanArgument::Size, 0, parse("2*T"))})};
   auto prepared = prepare({{"T", 4}});
   EXPECT_EQ(prepared->numLaunches(), 4u); // that for no point is none
   run(*prepared, {});
@@ -130,7 +132,9 @@ TEST_F(PreparedPlanTest, AnEmptyLoopShiftsNothing) {
   loop.low = 0;
   loop.high = parse("T");
   loop.body = {launchOf("f", 1, {argument(PlanArgument::Size, 0, parse("d0"))})};
-  plan.steps = {loop, launchOf("g", 1, {argument(PlanArgument::Size, 0, 5), argument(PlanArgument::Size, 0, 6)})};
+  plan.steps = {
+      loop,
+      launchOf("g", 1, {argument(PlanArgument::Size, 0, 5), argument(PlanArgument::Size, 0, 6)})};
   auto prepared = prepare({{"T", -3}});
   run(*prepared, {});
   ASSERT_EQ(fakecuda::record().launches.size(), 1u);
@@ -142,8 +146,9 @@ TEST_F(PreparedPlanTest, MoreLaunchesThanAreKeptAreTheSame) {
   loop.kind = PlanStep::Loop;
   loop.low = 0;
   loop.high = parse("T");
-  loop.body = {launchOf("g", 1, {argument(PlanArgument::Size, 0, parse("d0")),
-                                 argument(PlanArgument::Size, 0, parse("T"))})};
+  loop.body = {launchOf(
+      "g", 1,
+      {argument(PlanArgument::Size, 0, parse("d0")), argument(PlanArgument::Size, 0, parse("T"))})};
   plan.steps = {loop};
   auto prepared = prepare({{"T", 70000}});
   EXPECT_EQ(prepared->numLaunches(), 0u);
@@ -155,7 +160,8 @@ TEST_F(PreparedPlanTest, MoreLaunchesThanAreKeptAreTheSame) {
 }
 
 TEST_F(PreparedPlanTest, TilesRunWhereTheirNumbersAreShort) {
-  PlanStep step = launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
+  PlanStep step =
+      launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
   step.tiles.launches = {{"g", 7, 128, 0, "a tile"}};
   step.tiles.largestNumber = parse("N");
   plan.steps = {step};
@@ -172,7 +178,8 @@ TEST_F(PreparedPlanTest, TilesRunWhereTheirNumbersAreShort) {
 TEST_F(PreparedPlanTest, TheWorkspaceOfTilesIsNotTheGeneralLaunchs) {
   plan.buffers.resize(1);
   plan.buffers[0].argument = 0;
-  PlanStep step = launchOf("g", 1, {argument(PlanArgument::Buffer, 0), argument(PlanArgument::Workspace)});
+  PlanStep step =
+      launchOf("g", 1, {argument(PlanArgument::Buffer, 0), argument(PlanArgument::Workspace)});
   step.tiles.launches = {{"g", 7, 128, 0, "a tile"}};
   step.tiles.largestNumber = 1;
   step.tiles.aligned = {0};
@@ -203,15 +210,17 @@ TEST_F(PreparedPlanTest, TemporariesAndAreasShareTheWorkspace) {
   for (unsigned temporary : {1u, 2u})
     plan.buffers[temporary].bytes = parse("4*N");
   auto step = [&](unsigned from, unsigned to) {
-    PlanStep made = launchOf("h", parse("N"), {argument(PlanArgument::Buffer, from),
-                                               argument(PlanArgument::Buffer, to),
-                                               argument(PlanArgument::Workspace)});
+    PlanStep made =
+        launchOf("h", parse("N"),
+                 {argument(PlanArgument::Buffer, from), argument(PlanArgument::Buffer, to),
+                  argument(PlanArgument::Workspace)});
     made.byThread.workspaceBytes = 100;
     return made;
   };
   plan.steps = {step(0, 1), step(1, 0), step(0, 2), step(2, 0)};
   auto prepared = prepare({{"N", 256}});
-  EXPECT_EQ(prepared->workspaceBytes(), 1024 + 256); // one temporary at a time, and the area of one block
+  EXPECT_EQ(prepared->workspaceBytes(),
+            1024 + 256); // one temporary at a time, and the area of one block
   DeviceAddress addresses[] = {0x5000};
   PlanInputs inputs;
   inputs.arguments = addresses;
@@ -229,7 +238,8 @@ TEST_F(PreparedPlanTest, OnlyALaunchBehindALaunchOfTheCallStartsEarly) {
   PlanStep zero;
   zero.kind = PlanStep::Zero;
   auto launch = [&] {
-    return launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
+    return launchOf("g", 1,
+                    {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
   };
   plan.steps = {launch(), launch(), zero, launch(), launch()};
   auto memory = device->allocate(512);
@@ -257,8 +267,10 @@ TEST_F(PreparedPlanTest, OnlyALaunchBehindALaunchOfTheCallStartsEarly) {
 }
 
 TEST_F(PreparedPlanTest, TilesSumsStartEarly) {
-  PlanStep step = launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
-  step.tiles.launches = {{"g", parse("N"), 128, 0, "planes"}, {"g", 2, 128, 0, "a tile"}, {"g", 3, 128, 0, "parts"}};
+  PlanStep step =
+      launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
+  step.tiles.launches = {
+      {"g", parse("N"), 128, 0, "planes"}, {"g", 2, 128, 0, "a tile"}, {"g", 3, 128, 0, "parts"}};
   step.tiles.largestNumber = 1;
   plan.steps = {step, step};
   auto started = [&](int64_t planes) {
@@ -304,12 +316,14 @@ TEST_F(PreparedPlanTest, WhatDoesNotFitIsRefused) {
   plan.buffers[0].name = "t";
   plan.buffers[0].bytes = parse("N*N*N");
   plan.steps = {launchOf("g", 1, {argument(PlanArgument::Buffer, 0)})};
-  EXPECT_NE(refusal({{"N", int64_t(1) << 40}}).find("the bytes of 't' do not fit"), std::string::npos);
+  EXPECT_NE(refusal({{"N", int64_t(1) << 40}}).find("the bytes of 't' do not fit"),
+            std::string::npos);
   EXPECT_EQ(fakecuda::record().launches.size(), 0u);
 }
 
 TEST_F(PreparedPlanTest, AFailedLaunchIsNamed) {
-  plan.steps = {launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 1)})};
+  plan.steps = {
+      launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 1)})};
   auto prepared = prepare({});
   fakecuda::failCall("cuLaunchKernel", 700);
   llvm::Error error = prepared->run({});
@@ -334,7 +348,8 @@ TEST_F(PreparedPlanTest, WatchedLaunchesRunOneByOne) {
     }
   } watch;
   PlanArgument size = argument(PlanArgument::Size, 0, parse("M"));
-  plan.steps = {launchOf("g", parse("M"), {size, size}), launchOf("h", parse("1"), {size, size, size})};
+  plan.steps = {launchOf("g", parse("M"), {size, size}),
+                launchOf("h", parse("1"), {size, size, size})};
   auto prepared = prepare({{"M", 1000}});
   fakecuda::reset();
   PlanInputs inputs;
@@ -351,14 +366,16 @@ TEST_F(PreparedPlanTest, WatchedLaunchesRunOneByOne) {
   EXPECT_TRUE(error.isA<CudaError>());
   llvm::handleAllErrors(std::move(error), [](const CudaError &failed) {
     EXPECT_EQ(failed.kind, CudaError::Fault);
-    EXPECT_EQ(failed.message.rfind("launch 'h' (1 block of 256 threads): cuStreamSynchronize: ", 0), 0u)
+    EXPECT_EQ(failed.message.rfind("launch 'h' (1 block of 256 threads): cuStreamSynchronize: ", 0),
+              0u)
         << failed.message;
   });
 }
 
 TEST_F(PreparedPlanTest, AGraphRunsWhatWasCaptured) {
   PlanArgument size = argument(PlanArgument::Size, 0, parse("M"));
-  plan.steps = {launchOf("g", parse("M"), {size, size}), launchOf("h", parse("1"), {size, size, size})};
+  plan.steps = {launchOf("g", parse("M"), {size, size}),
+                launchOf("h", parse("1"), {size, size, size})};
   auto prepared = prepare({{"M", 1000}});
   fakecuda::reset();
   void *captured = nullptr;

@@ -45,10 +45,14 @@ std::optional<bool> holdsAt(const Condition &c, const Values &values) {
   if (!lhs || !rhs)
     return std::nullopt;
   switch (c.kind) {
-  case Condition::NonNegative: return *lhs >= 0;
-  case Condition::Zero: return *lhs == 0;
-  case Condition::NonZero: return *lhs != 0;
-  case Condition::Divides: return *rhs != 0 && *lhs % *rhs == 0;
+  case Condition::NonNegative:
+    return *lhs >= 0;
+  case Condition::Zero:
+    return *lhs == 0;
+  case Condition::NonZero:
+    return *lhs != 0;
+  case Condition::Divides:
+    return *rhs != 0 && *lhs % *rhs == 0;
   }
   return std::nullopt;
 }
@@ -81,7 +85,8 @@ bool dividesByZero(const Domain &domain, const Values &values) {
 
 bool dividesByZero(const Image &image, const Values &values) {
   return dividesByZero(image.domain, values) ||
-         llvm::any_of(image.subscripts, [&](const IndexExpr &e) { return dividesByZero(e, values); });
+         llvm::any_of(image.subscripts,
+                      [&](const IndexExpr &e) { return dividesByZero(e, values); });
 }
 
 class Generator {
@@ -95,25 +100,36 @@ public:
     static constexpr double factors[] = {0.5, 0.49999999, 1.5, 1.49999999, 1, 0.99999999, -0.5};
     using Step = IndexExpr::FloatStep;
     auto op = [](IndexExpr::FloatOp op) { return IndexExpr(int64_t(op)); };
-    return IndexExpr::ofFloats({{Step::Number, IndexExpr(std::bit_cast<int64_t>(factors[pick(0, 6)]))},
-                                {Step::Push, value},
-                                {Step::Apply, op(IndexExpr::FloatOp::Mul)},
-                                {Step::Apply, op(IndexExpr::FloatOp::Floor)}});
+    return IndexExpr::ofFloats(
+        {{Step::Number, IndexExpr(std::bit_cast<int64_t>(factors[pick(0, 6)]))},
+         {Step::Push, value},
+         {Step::Apply, op(IndexExpr::FloatOp::Mul)},
+         {Step::Apply, op(IndexExpr::FloatOp::Floor)}});
   }
 
   IndexExpr expr(unsigned dims, int depth) {
     switch (pick(0, depth > 0 ? 12 : 3)) {
-    case 12: return scaled(pick(0, 3) ? symbol() : expr(dims, depth - 1));
-    case 0: return IndexExpr(pick(-2, 4));
-    case 1: return symbol();
+    case 12:
+      return scaled(pick(0, 3) ? symbol() : expr(dims, depth - 1));
+    case 0:
+      return IndexExpr(pick(-2, 4));
+    case 1:
+      return symbol();
     case 2:
-    case 3: return dims ? IndexExpr::dim(pick(0, dims - 1)) : symbol();
+    case 3:
+      return dims ? IndexExpr::dim(pick(0, dims - 1)) : symbol();
     case 4:
-    case 5: return expr(dims, depth - 1) + expr(dims, depth - 1);
-    case 6: return expr(dims, depth - 1) - expr(dims, depth - 1);
-    case 7: return expr(dims, depth - 1) * expr(dims, depth - 2);
-    case 8: return IndexExpr::floorDiv(expr(dims, depth - 1), pick(0, 1) ? IndexExpr(pick(1, 4)) : symbol());
-    case 9: return IndexExpr::mod(expr(dims, depth - 1), pick(0, 1) ? IndexExpr(pick(1, 4)) : symbol());
+    case 5:
+      return expr(dims, depth - 1) + expr(dims, depth - 1);
+    case 6:
+      return expr(dims, depth - 1) - expr(dims, depth - 1);
+    case 7:
+      return expr(dims, depth - 1) * expr(dims, depth - 2);
+    case 8:
+      return IndexExpr::floorDiv(expr(dims, depth - 1),
+                                 pick(0, 1) ? IndexExpr(pick(1, 4)) : symbol());
+    case 9:
+      return IndexExpr::mod(expr(dims, depth - 1), pick(0, 1) ? IndexExpr(pick(1, 4)) : symbol());
     case 10:
       return pick(0, 1) ? IndexExpr::min(expr(dims, depth - 1), expr(dims, depth - 1))
                         : IndexExpr::max(expr(dims, depth - 1), expr(dims, depth - 1));
@@ -124,19 +140,23 @@ public:
   }
   Condition condition(unsigned dims) {
     switch (pick(0, 5)) {
-    case 0: return Condition::equal(expr(dims, 0), expr(dims, 1));
-    case 1: return Condition::divides(symbol(), pick(0, 1) ? IndexExpr(pick(2, 3)) : symbol());
-    case 2: return Condition::nonZero(expr(dims, 1));
-    default: return Condition::lessEqual(expr(dims, 1), expr(dims, 1));
+    case 0:
+      return Condition::equal(expr(dims, 0), expr(dims, 1));
+    case 1:
+      return Condition::divides(symbol(), pick(0, 1) ? IndexExpr(pick(2, 3)) : symbol());
+    case 2:
+      return Condition::nonZero(expr(dims, 1));
+    default:
+      return Condition::lessEqual(expr(dims, 1), expr(dims, 1));
     }
   }
   SizeFacts facts() {
     SizeFacts facts;
     if (pick(0, 3) == 0)
-      facts.definitions.push_back({"C", IndexExpr::floorDiv(IndexExpr::symbol("A") + pick(-2, 2),
-                                                            pick(0, 1) ? IndexExpr(pick(1, 3))
-                                                                       : IndexExpr::symbol("B")) +
-                                            pick(0, 1)});
+      facts.definitions.push_back(
+          {"C", IndexExpr::floorDiv(IndexExpr::symbol("A") + pick(-2, 2),
+                                    pick(0, 1) ? IndexExpr(pick(1, 3)) : IndexExpr::symbol("B")) +
+                    pick(0, 1)});
     for (int64_t n = pick(0, 2); n > 0; --n)
       facts.facts.push_back(condition(0));
     return facts;
@@ -162,7 +182,8 @@ void eachSize(const SizeFacts &facts, llvm::function_ref<void(Values &)> visit) 
   for (int64_t a = 0; a <= sizeLimit; ++a)
     for (int64_t b = 0; b <= sizeLimit; ++b)
       for (int64_t c = 0; c <= sizeLimit; ++c) {
-        values = {{IndexVar::symbol("A"), a}, {IndexVar::symbol("B"), b}, {IndexVar::symbol("C"), c}};
+        values = {
+            {IndexVar::symbol("A"), a}, {IndexVar::symbol("B"), b}, {IndexVar::symbol("C"), c}};
         bool good = true;
         for (const auto &[name, definition] : facts.definitions) {
           std::optional<int64_t> value = valueOf(definition, values);
@@ -249,7 +270,8 @@ TEST(ProveRandom, Conditions) {
         EXPECT_GT(valueOf(var.hi, values), values[IndexVar::dim(var.position)]) << what;
       }
     } else {
-      EXPECT_TRUE(outcome.verdict == Verdict::Proved || outcome.verdict == Verdict::Unknown) << what;
+      EXPECT_TRUE(outcome.verdict == Verdict::Proved || outcome.verdict == Verdict::Unknown)
+          << what;
     }
     eachSize(facts, [&](Values &values) {
       if (dividesByZero(domain, values) || dividesByZero(condition.lhs, values) ||
@@ -338,14 +360,27 @@ Image randomImage(Generator &gen, unsigned rank) {
   if (gen.pick(0, 4) == 0)
     image.domain.conditions.push_back(gen.condition(dims));
   for (unsigned k = 0; k < rank; ++k) {
-    IndexExpr var = IndexExpr::dim(gen.pick(0, dims - 1)), other = IndexExpr::dim(gen.pick(0, dims - 1));
+    IndexExpr var = IndexExpr::dim(gen.pick(0, dims - 1)),
+              other = IndexExpr::dim(gen.pick(0, dims - 1));
     switch (gen.pick(0, 6)) {
-    case 0: image.subscripts.push_back(var + gen.expr(0, 1)); break;
-    case 1: image.subscripts.push_back(gen.pick(2, 3) * var + gen.pick(0, 2)); break;
-    case 2: image.subscripts.push_back(var * gen.symbol() + other); break;
-    case 3: image.subscripts.push_back(gen.expr(dims, 2)); break;
-    case 4: image.subscripts.push_back(gen.symbol() - 1 - var); break;
-    default: image.subscripts.push_back(var); break;
+    case 0:
+      image.subscripts.push_back(var + gen.expr(0, 1));
+      break;
+    case 1:
+      image.subscripts.push_back(gen.pick(2, 3) * var + gen.pick(0, 2));
+      break;
+    case 2:
+      image.subscripts.push_back(var * gen.symbol() + other);
+      break;
+    case 3:
+      image.subscripts.push_back(gen.expr(dims, 2));
+      break;
+    case 4:
+      image.subscripts.push_back(gen.symbol() - 1 - var);
+      break;
+    default:
+      image.subscripts.push_back(var);
+      break;
     }
   }
   return image;
@@ -380,7 +415,8 @@ TEST(ProveRandom, Images) {
     for (unsigned k = 0; k < rank; ++k)
       dims.push_back(gen.pick(0, 3) ? gen.symbol() : gen.symbol() + gen.pick(0, 2));
     Prover prover(facts);
-    Outcome once = prover.injective(a), apart = prover.disjoint(a, b), full = prover.covers({a, b}, dims);
+    Outcome once = prover.injective(a), apart = prover.disjoint(a, b),
+            full = prover.covers({a, b}, dims);
     proved[0] += once.proved();
     proved[1] += apart.proved();
     proved[2] += full.proved();

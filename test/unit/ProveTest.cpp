@@ -204,9 +204,8 @@ TEST(Prove, Bounds) {
   for (const BoundsCase &c : boundsCases) {
     Verdict verdict;
     std::string text = run(c, verdict);
-    EXPECT_EQ(verdict, c.verdict)
-        << "CASE " << "[" << c.facts << "] [" << c.domain << "] " << c.expr << " < "
-                                  << c.size << ": " << text;
+    EXPECT_EQ(verdict, c.verdict) << "CASE " << "[" << c.facts << "] [" << c.domain << "] "
+                                  << c.expr << " < " << c.size << ": " << text;
   }
 }
 
@@ -282,13 +281,13 @@ TEST(Prove, Disjoint) {
   for (const ImageCase &c : cases) {
     Prover prover(factsOf(c.facts));
     Outcome outcome = prover.disjoint(imageOf(c.images[0]), imageOf(c.images[1]));
-    EXPECT_EQ(outcome.verdict, c.verdict)
-        << "CASE [" << c.facts << "] " << c.images[0] << " | " << c.images[1] << ": "
-        << describe(outcome);
+    EXPECT_EQ(outcome.verdict, c.verdict) << "CASE [" << c.facts << "] " << c.images[0] << " | "
+                                          << c.images[1] << ": " << describe(outcome);
   }
   // A loop variable has one value for both.
   Prover prover;
-  Image now = imageOf("d9 in T; d0 in N -> d9, d0"), next = imageOf("d9 in T; d0 in N -> d9 + 1, d0");
+  Image now = imageOf("d9 in T; d0 in N -> d9, d0"),
+        next = imageOf("d9 in T; d0 in N -> d9 + 1, d0");
   EXPECT_TRUE(prover.disjoint(now, next, {9}).proved());
   EXPECT_FALSE(prover.disjoint(now, next).proved());
 }
@@ -331,16 +330,19 @@ TEST(Prove, Covers) {
       {"", {"d0 in N; d1 in 0:d0 -> d0, d1", "d0 in N; d1 in d0 + 1:N -> d0, d1"}, "N, N", R},
       {"",
        {"d0 in N; d1 in 0:d0 -> d0, d1", "d0 in N; d1 in d0 + 1:N -> d0, d1", "d0 in N -> d0, d0"},
-       "N, N", P},
+       "N, N",
+       P},
       // Three parts around a corner.
       {"",
        {"d0 in A + B; d1 in C -> d0, d1", "d0 in A; d1 in D -> d0, C + d1",
         "d0 in B; d1 in D -> A + d0, C + d1"},
-       "A + B, C + D", P},
+       "A + B, C + D",
+       P},
       {"",
        {"d0 in A + B; d1 in C -> d0, d1", "d0 in A; d1 in D -> d0, C + d1",
         "d0 in B; d1 in D -> A + d0 + 1, C + d1"},
-       "A + B, C + D", D},
+       "A + B, C + D",
+       D},
       {"", {"d2 in T; d0 in N -> d2, d0"}, "T, N", P},
       {"", {"d2 in T; d0 in N -> T - 1 - d2, d0"}, "T, N", P},
       {"", {"d2 in 1:T; d0 in N -> d2, d0", "d0 in N -> 0, d0"}, "T, N", P},
@@ -353,14 +355,14 @@ TEST(Prove, Covers) {
     std::vector<Image> pieces;
     for (const char *piece : c.pieces)
       pieces.push_back(imageOf(piece));
-    Outcome outcome = prover.covers(pieces, imageOf((std::string("->") + c.dims).c_str()).subscripts);
+    Outcome outcome =
+        prover.covers(pieces, imageOf((std::string("->") + c.dims).c_str()).subscripts);
     Verdict wanted = c.verdict;
     // Left-out elements are not shown to be left out for all sizes.
     if (wanted == R && outcome.failsEverywhereTried)
       wanted = outcome.verdict;
-    EXPECT_EQ(outcome.verdict, wanted)
-        << "CASE [" << c.facts << "] " << llvm::join(c.pieces, " | ") << " in " << c.dims << ": "
-        << describe(outcome);
+    EXPECT_EQ(outcome.verdict, wanted) << "CASE [" << c.facts << "] " << llvm::join(c.pieces, " | ")
+                                       << " in " << c.dims << ": " << describe(outcome);
   }
 }
 
@@ -406,7 +408,8 @@ TEST(Prove, WideAndDeep) {
   }
 }
 
-/// What `cat` of n tensors with sizes of their own asks: each piece lies in the whole, and together they fill it.
+/// What `cat` of n tensors with sizes of their own asks: each piece lies in the whole, and together
+/// they fill it.
 TEST(Prove, ManyPieces) {
   auto symbol = [](unsigned k) { return IndexExpr::symbol("S" + std::to_string(k)); };
   for (unsigned n : {2, 40, 64, 100, 200}) {
@@ -423,8 +426,10 @@ TEST(Prove, ManyPieces) {
     }
     Prover prover;
     for (unsigned k : {0u, n / 2, n - 1}) {
-      EXPECT_TRUE(prover.inBounds(pieces[k].subscripts[0], sum, pieces[k].domain).proved()) << n << " " << k;
-      EXPECT_FALSE(prover.inBounds(pieces[k].subscripts[0] + 1, sum, pieces[k].domain).proved() && k + 1 == n);
+      EXPECT_TRUE(prover.inBounds(pieces[k].subscripts[0], sum, pieces[k].domain).proved())
+          << n << " " << k;
+      EXPECT_FALSE(prover.inBounds(pieces[k].subscripts[0] + 1, sum, pieces[k].domain).proved() &&
+                   k + 1 == n);
     }
     EXPECT_TRUE(prover.covers(pieces, {sum}).proved()) << n;
     pieces.erase(pieces.begin() + n / 2);
@@ -507,7 +512,8 @@ TEST(Prove, DISABLED_Timing) { // measures
     for (int i = 0; i < 5; ++i)
       prover.inBounds(expr, size, domain);
     double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-                    .count() / 5;
+                    .count() /
+                5;
     times.push_back({us, &c});
     total += us;
   }
@@ -515,8 +521,8 @@ TEST(Prove, DISABLED_Timing) { // measures
   printf("proofs: median %.1f us, mean %.1f us\n", times[times.size() / 2].first,
          total / times.size());
   for (size_t i = times.size() - 6; i < times.size(); ++i)
-    printf("  %.1f us: %s [%s] [%s]\n", times[i].first, times[i].second->expr, times[i].second->facts,
-           times[i].second->domain);
+    printf("  %.1f us: %s [%s] [%s]\n", times[i].first, times[i].second->expr,
+           times[i].second->facts, times[i].second->domain);
 }
 
 } // namespace

@@ -109,10 +109,14 @@ inline Image imageOf(llvm::StringRef text) {
 
 inline const char *name(Verdict verdict) {
   switch (verdict) {
-  case Verdict::Proved: return "Proved";
-  case Verdict::Refuted: return "Refuted";
-  case Verdict::Depends: return "Depends";
-  case Verdict::Unknown: return "Unknown";
+  case Verdict::Proved:
+    return "Proved";
+  case Verdict::Refuted:
+    return "Refuted";
+  case Verdict::Depends:
+    return "Depends";
+  case Verdict::Unknown:
+    return "Unknown";
   }
   return "?";
 }

@@ -32,7 +32,8 @@ static size_t longestCommon(ArrayRef<std::string> a, ArrayRef<std::string> b) {
   std::vector<std::vector<size_t>> length(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i < a.size(); ++i)
     for (size_t j = 0; j < b.size(); ++j)
-      length[i + 1][j + 1] = a[i] == b[j] ? length[i][j] + 1 : std::max(length[i][j + 1], length[i + 1][j]);
+      length[i + 1][j + 1] =
+          a[i] == b[j] ? length[i][j] + 1 : std::max(length[i][j + 1], length[i + 1][j]);
   return length[a.size()][b.size()];
 }
 
@@ -82,18 +83,19 @@ TEST(LineDiff, GivesUpOnTextsThatHaveNothingInCommon) {
 // By hand from the limits of compute capability 9.0.
 TEST(Occupancy, IsThatOfHopper) {
   const DeviceLimits &h200 = *deviceLimits("h200");
-  auto expect = [&](unsigned threads, unsigned registers, unsigned bytes, unsigned blocks, StringRef limit) {
+  auto expect = [&](unsigned threads, unsigned registers, unsigned bytes, unsigned blocks,
+                    StringRef limit) {
     Occupancy found = occupancyOf(h200, threads, registers, bytes);
     EXPECT_EQ(found.blocks, blocks) << threads << " " << registers << " " << bytes;
     EXPECT_EQ(found.limit, limit) << threads << " " << registers << " " << bytes;
     EXPECT_EQ(found.warps, blocks * ((threads + 31) / 32));
     EXPECT_DOUBLE_EQ(found.share, found.warps / 64.0);
   };
-  expect(1024, 16, 0, 2, "warps");             // 2048 threads
-  expect(32, 16, 0, 32, "blocks");             // 32 blocks, half of the warps
-  expect(256, 33, 0, 6, "registers");          // 40 a thread: 1280 a warp, 12 warps for each scheduler
-  expect(256, 128, 0, 2, "registers");         // 4 warps for each scheduler
-  expect(512, 128, 133120, 1, "registers");    // and of shared memory one too
+  expect(1024, 16, 0, 2, "warps");          // 2048 threads
+  expect(32, 16, 0, 32, "blocks");          // 32 blocks, half of the warps
+  expect(256, 33, 0, 6, "registers");       // 40 a thread: 1280 a warp, 12 warps for each scheduler
+  expect(256, 128, 0, 2, "registers");      // 4 warps for each scheduler
+  expect(512, 128, 133120, 1, "registers"); // and of shared memory one too
   expect(128, 32, 227 << 10, 1, "shared memory"); // with the system's 1 KiB all
   expect(128, 32, 113 << 10, 2, "shared memory"); // 114 KiB each
   expect(128, 32, (113 << 10) + 1, 1, "shared memory");
@@ -112,7 +114,8 @@ TEST(Disassembly, ReadsWhatTheAssemblerSaysOfEachFunction) {
       "ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"
       "ptxas info    : Function properties for a\n"
       "    144 bytes stack frame, 252 bytes spill stores, 172 bytes spill loads\n"
-      "ptxas info    : Used 128 registers, used 16 barriers, 144 bytes cumulative stack size, 1024 bytes smem\n"
+      "ptxas info    : Used 128 registers, used 16 barriers, 144 bytes cumulative stack size, 1024 "
+      "bytes smem\n"
       "ptxas info    : Compile time = 71.3 ms\n"
       "ptxas info    : Function properties for b\n"
       "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
@@ -130,36 +133,41 @@ TEST(Disassembly, ReadsWhatTheAssemblerSaysOfEachFunction) {
 }
 
 TEST(Disassembly, LinksPtxToLines) {
-  std::vector<CodeLine> lines = linesOfPtx(".visible .entry f(\n{\n\t.reg .b32 \t%r<2>;\n\t.loc\t1 3 13\n"
-                                           "\tmov.u32 \t%r1, 0;\n$L_1:\n"
-                                           "\t.loc\t2 7 1, function_name $L, inlined_at 1 3 1\n"
-                                           "\tret;\n\t.loc\t1 0 13\n\tret;\n}\n\t.file\t1 \"a.tgl\"\n"
-                                           "\t.file\t2 \"std/b.tgl\"\n");
+  std::vector<CodeLine> lines =
+      linesOfPtx(".visible .entry f(\n{\n\t.reg .b32 \t%r<2>;\n\t.loc\t1 3 13\n"
+                 "\tmov.u32 \t%r1, 0;\n$L_1:\n"
+                 "\t.loc\t2 7 1, function_name $L, inlined_at 1 3 1\n"
+                 "\tret;\n\t.loc\t1 0 13\n\tret;\n}\n\t.file\t1 \"a.tgl\"\n"
+                 "\t.file\t2 \"std/b.tgl\"\n");
   std::vector<std::string> code;
   for (const CodeLine &line : lines)
-    code.push_back(line.file + ":" + std::to_string(line.line) + " " + StringRef(line.text).trim().str());
-  EXPECT_EQ(code, (std::vector<std::string>{":0 .visible .entry f(", ":0 {", ":0 .reg .b32 \t%r<2>;",
-                                            "a.tgl:3 mov.u32 \t%r1, 0;", ":0 $L_1:", "std/b.tgl:7 ret;",
-                                            "a.tgl:0 ret;", ":0 }"}));
+    code.push_back(line.file + ":" + std::to_string(line.line) + " " +
+                   StringRef(line.text).trim().str());
+  EXPECT_EQ(code,
+            (std::vector<std::string>{":0 .visible .entry f(", ":0 {", ":0 .reg .b32 \t%r<2>;",
+                                      "a.tgl:3 mov.u32 \t%r1, 0;", ":0 $L_1:", "std/b.tgl:7 ret;",
+                                      "a.tgl:0 ret;", ":0 }"}));
 }
 
 TEST(Disassembly, LinksMachineCodeToLines) {
   // As nvdisasm prints it, then as cuobjdump does, which has no lines but encodings.
-  std::vector<CodeLine> lines = linesOfDisassembly("\t.headerflags\t@\"EF_CUDA\"\n.text.f:\n"
-                                                   "\t//## File \"a.tgl\", line 3\n"
-                                                   "        /*0000*/                   LDC R1, c[0x0][0x28] ;\n"
-                                                   ".L_x_1:\n"
-                                                   "\t//## File \"a.tgl\", line 4 inlined at \"a.tgl\", line 9\n"
-                                                   "        /*a010*/              @!P0 BRA `(.L_x_1) ;\n");
+  std::vector<CodeLine> lines =
+      linesOfDisassembly("\t.headerflags\t@\"EF_CUDA\"\n.text.f:\n"
+                         "\t//## File \"a.tgl\", line 3\n"
+                         "        /*0000*/                   LDC R1, c[0x0][0x28] ;\n"
+                         ".L_x_1:\n"
+                         "\t//## File \"a.tgl\", line 4 inlined at \"a.tgl\", line 9\n"
+                         "        /*a010*/              @!P0 BRA `(.L_x_1) ;\n");
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0].text, "f:");
   EXPECT_EQ(lines[1].line, 3u);
   EXPECT_EQ(lines[1].file, "a.tgl");
   EXPECT_EQ(lines[2].text, ".L_x_1:");
   EXPECT_EQ(lines[3].line, 4u);
-  lines = linesOfDisassembly("\tcode for sm_90a\n\t\tFunction : g\n"
-                             "        /*0000*/                   EXIT ;           /* 0x00000a00ff017b82 */\n"
-                             "                                                    /* 0x000e220000000800 */\n");
+  lines = linesOfDisassembly(
+      "\tcode for sm_90a\n\t\tFunction : g\n"
+      "        /*0000*/                   EXIT ;           /* 0x00000a00ff017b82 */\n"
+      "                                                    /* 0x000e220000000800 */\n");
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].text, "g:");
   EXPECT_EQ(StringRef(lines[1].text).trim(), "/*0000*/                   EXIT ;");
@@ -175,17 +183,22 @@ TEST(Page, IsWellFormedWhateverTheTexts) {
   page.section("s", "A < B");
   page.source("x < y\n\"&\"");
   page.difference("phase", diffLines("%1 = a<b>\n", "c & d\n"));
-  page.code("PTX", {{"ld [<x>];", "p.tgl", 2}, {"ret;", "std/q.tgl", 9}, {"nop;", "kernel", 1}}, "p.tgl", true);
+  page.code("PTX", {{"ld [<x>];", "p.tgl", 2}, {"ret;", "std/q.tgl", 9}, {"nop;", "kernel", 1}},
+            "p.tgl", true);
   page.table({"<h>"}, {{"<c>"}});
   std::string text = page.finish();
-  EXPECT_EQ(StringRef(text).count("<x>") + StringRef(text).count("<h>") + StringRef(text).count("<c>"), 0u);
+  EXPECT_EQ(StringRef(text).count("<x>") + StringRef(text).count("<h>") +
+                StringRef(text).count("<c>"),
+            0u);
   EXPECT_NE(text.find("<span id=\"L2\" data-line=\"2\">"), std::string::npos);
   EXPECT_NE(text.find("href=\"#L2\""), std::string::npos);
   EXPECT_EQ(text.find("href=\"#L9\""), std::string::npos); // of another file
   EXPECT_NE(text.find("title=\"std/q.tgl:9\""), std::string::npos);
   EXPECT_EQ(text.find("title=\"kernel:1\""), std::string::npos); // no file of a program
-  for (StringRef tag : {"div", "details", "table", "span", "p", "nav", "body", "html", "script", "style"})
-    EXPECT_EQ(StringRef(text).count(("<" + tag + ">").str()) + StringRef(text).count(("<" + tag + " ").str()),
+  for (StringRef tag :
+       {"div", "details", "table", "span", "p", "nav", "body", "html", "script", "style"})
+    EXPECT_EQ(StringRef(text).count(("<" + tag + ">").str()) +
+                  StringRef(text).count(("<" + tag + " ").str()),
               StringRef(text).count(("</" + tag + ">").str()))
         << tag.str();
 }

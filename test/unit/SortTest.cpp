@@ -28,7 +28,8 @@ void *grow(void *context, int64_t bytes) {
 
 /// Compares with std::stable_sort by `precedes` on the elements.
 template <typename T, typename Precedes>
-void expectSorted(std::vector<T> values, DType type, bool descending, int64_t take, Precedes precedes) {
+void expectSorted(std::vector<T> values, DType type, bool descending, int64_t take,
+                  Precedes precedes) {
   std::vector<int64_t> positions(values.size());
   std::iota(positions.begin(), positions.end(), 1000);
   std::vector<int64_t> order(values.size());
@@ -78,7 +79,8 @@ template <typename T> void sortMany(DType type, std::vector<T> special) {
 TEST(Sort, FloatsWithNanAndBothZeros) {
   float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   sortMany<float>(DType::F32, {0.0f, -0.0f, nan, -nan, inf, -inf, 1e-42f, -1e-42f});
-  sortMany<double>(DType::F64, {0.0, -0.0, double(nan), double(inf), -double(inf), 4e-324, -4e-324});
+  sortMany<double>(DType::F64,
+                   {0.0, -0.0, double(nan), double(inf), -double(inf), 4e-324, -4e-324});
 }
 
 TEST(Sort, Integers) {
@@ -112,7 +114,8 @@ TEST(Sort, SmallFloatsByTheirBits) {
       return magnitude > last ? 1000 : bits >> 7 ? -magnitude : magnitude;
     };
     for (bool descending : {false, true})
-      expectSorted(all, type, descending, 256, [=](uint8_t x, uint8_t y) { return rank(x) < rank(y); });
+      expectSorted(all, type, descending, 256,
+                   [=](uint8_t x, uint8_t y) { return rank(x) < rank(y); });
   };
   order8(DType::F8E4M3, 0x7e);
   order8(DType::F8E5M2, 0x7c);
@@ -121,8 +124,9 @@ TEST(Sort, SmallFloatsByTheirBits) {
 TEST(Sort, DoesNothingWithoutMemory) {
   float values[] = {3, 1, 2};
   int64_t positions[] = {0, 1, 2};
-  sortRow(values, positions, 3, 3, DType::F32, false, [](void *, int64_t) -> void * { return nullptr; },
-          nullptr);
+  sortRow(
+      values, positions, 3, 3, DType::F32, false, [](void *, int64_t) -> void * { return nullptr; },
+      nullptr);
   EXPECT_EQ(values[0], 3);
   EXPECT_EQ(positions[1], 1);
 }

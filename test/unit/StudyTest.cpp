@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Bisect.h"
 #include "bench/Study.h"
+#include "bench/Bisect.h"
 #include "gtest/gtest.h"
 
 using namespace tegula;
@@ -50,7 +50,9 @@ TEST(Bisect, FindsTheFirstBadPrefix) {
   for (unsigned runs = 1; runs <= 9; ++runs)
     for (unsigned culprit = 1; culprit <= runs; ++culprit)
       for (unsigned none = 0; none < 1u << (runs - 1); ++none) {
-        auto hasCode = [&](unsigned count) { return count == 0 || count == runs || !(none >> (count - 1) & 1); };
+        auto hasCode = [&](unsigned count) {
+          return count == 0 || count == runs || !(none >> (count - 1) & 1);
+        };
         unsigned asked = 0;
         Culprit found = bisect(0, runs, [&](uint64_t count) {
           EXPECT_GT(count, 0u);
@@ -71,9 +73,11 @@ TEST(Bisect, FindsTheFirstBadPrefix) {
 }
 
 TEST(Study, CountsInstructions) {
-  EXPECT_EQ(countInstructions("f:\n\t.cfi_startproc\n\tmovl\t%eax, %ebx\n.L1:\n\tret\n# note\n\n"), 2u);
-  EXPECT_EQ(countInstructions("{\n\t.reg .b32 %r<3>;\n\tld.global.b32 \t%r1, [%rd1];\n\t@%p1 bra \t$L__BB0_2;\n"
-                              "\t// note\n$L__BB0_2:\n\tret;\n}\n"),
+  EXPECT_EQ(countInstructions("f:\n\t.cfi_startproc\n\tmovl\t%eax, %ebx\n.L1:\n\tret\n# note\n\n"),
+            2u);
+  EXPECT_EQ(countInstructions(
+                "{\n\t.reg .b32 %r<3>;\n\tld.global.b32 \t%r1, [%rd1];\n\t@%p1 bra \t$L__BB0_2;\n"
+                "\t// note\n$L__BB0_2:\n\tret;\n}\n"),
             3u);
 }
 

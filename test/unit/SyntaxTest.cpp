@@ -5,10 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "frontend/diagnostics/Diagnostics.h"
-#include "frontend/diagnostics/Inventions.h"
-#include "frontend/diagnostics/FixUntilStable.h"
 #include "frontend/OpenModule.h"
+#include "frontend/diagnostics/Diagnostics.h"
+#include "frontend/diagnostics/FixUntilStable.h"
+#include "frontend/diagnostics/Inventions.h"
 #include "frontend/parse/Parser.h"
 #include "frontend/print/Printer.h"
 #include "llvm/Support/FileSystem.h"
@@ -91,8 +91,7 @@ TEST(Parser, Precedence) {
 }
 
 TEST(Parser, Targets) {
-  EXPECT_EQ(statement("h: bf16[i, j] = v[j]"),
-            "(assign (target h :bf16 [ i j]) (read v j))");
+  EXPECT_EQ(statement("h: bf16[i, j] = v[j]"), "(assign (target h :bf16 [ i j]) (read v j))");
   EXPECT_EQ(statement("h: [N, O] = linear(x, w)"),
             "(assign (target h : [ N O]) (call linear x w))");
   EXPECT_EQ(statement("a, b = k(x)"), "(assign (target a) (target b) (call k x))");
@@ -100,8 +99,9 @@ TEST(Parser, Targets) {
             "(assign += (target y [ (read ids i) d]) (read v d))");
   EXPECT_EQ(statement("y[b, P + d] = x[b, d] for d in P, e"),
             "(assign (target y [ b (+ P d)]) (read x b d) (for d (in P)) (for e))");
-  EXPECT_EQ(statement("y[i in M, (g in G, e)] = v[(2, g, e), fill=-1]"),
-            "(assign (target y [ i (in M) (group g (in G) e)]) (read v (group 2 g e) fill= (neg 1)))");
+  EXPECT_EQ(
+      statement("y[i in M, (g in G, e)] = v[(2, g, e), fill=-1]"),
+      "(assign (target y [ i (in M) (group g (in G) e)]) (read v (group 2 g e) fill= (neg 1)))");
   EXPECT_EQ(statement("y[..., (p + 1)] = x[..., (p + 1)/2]"),
             "(assign (target y [ ... (+ p 1)]) (read x ... (/ (+ p 1) 2)))");
 }
@@ -218,15 +218,17 @@ TEST(Errors, IndependentOnesAreReportedTogether) {
                          "  }\n"
                          "  g = y &&  z") +
                 "kernel l(x f32[N]) -> (y: f32[N]) { y[i] = = 3 }\n");
-  std::vector<std::string> expected = {"E0101", "E0103", "E0113", "E0101", "E0111", "E0112", "E0101"};
+  std::vector<std::string> expected = {"E0101", "E0103", "E0113", "E0101",
+                                       "E0111", "E0112", "E0101"};
   EXPECT_EQ(parsed.codes(), expected) << parsed.rendered();
 }
 
 TEST(Errors, OneMistakeIsOneError) {
-  for (StringRef text : {"  y[i, j] = (x[i, j]", "  y[i, j] = x[i, j]]", "  y[i, j] = 3 4 5 6 7",
-                         "  for t in range(3):\n    y[i, j] = x[i, j]", "  let a = 3", "  a = b ? c : d",
-                         "  if a > 3 {\n    b = 4\n    c = 5\n  }", "  a = x[1:3]", "  return y",
-                         "  a = x.sum(dim=1).mean()", "  a = b +", "  a @= b", "  a = lambda q: q"}) {
+  for (StringRef text :
+       {"  y[i, j] = (x[i, j]", "  y[i, j] = x[i, j]]", "  y[i, j] = 3 4 5 6 7",
+        "  for t in range(3):\n    y[i, j] = x[i, j]", "  let a = 3", "  a = b ? c : d",
+        "  if a > 3 {\n    b = 4\n    c = 5\n  }", "  a = x[1:3]", "  return y",
+        "  a = x.sum(dim=1).mean()", "  a = b +", "  a @= b", "  a = lambda q: q"}) {
     Parsed parsed(inKernel(text));
     EXPECT_EQ(parsed.diagnostics.all().size(), 1u) << text.str() << '\n' << parsed.rendered();
   }
@@ -241,10 +243,16 @@ TEST(Errors, AMissingBraceDoesNotReachTheNextKernel) {
 TEST(Limits, NestingIsBounded) {
   for (StringRef open : {"(", "-", "not ", "f(", "x["}) {
     Parsed fits(inKernel("  a = " + repeat(open, 200) + "1" +
-                         repeat(open.contains('(') ? ")" : open.contains('[') ? "]" : "", 200)));
+                         repeat(open.contains('(')   ? ")"
+                                : open.contains('[') ? "]"
+                                                     : "",
+                                200)));
     EXPECT_FALSE(fits.diagnostics.hasErrors()) << fits.rendered().substr(0, 500);
     Parsed deep(inKernel("  a = " + repeat(open, 100'000) + "1" +
-                         repeat(open.contains('(') ? ")" : open.contains('[') ? "]" : "", 100'000)));
+                         repeat(open.contains('(')   ? ")"
+                                : open.contains('[') ? "]"
+                                                     : "",
+                                100'000)));
     EXPECT_EQ(deep.codes().front(), "E0106") << open.str();
   }
   Parsed power(inKernel("  a = 1" + repeat("**1", 300)));
@@ -274,8 +282,9 @@ TEST(Limits, UnbalancedBracketsAreQuick) {
 }
 
 TEST(Encoding, BytesThatAreNoText) {
-  for (StringRef bad : {StringRef("\0", 1), StringRef("\xff"), StringRef("\xc3"), StringRef("\xed\xa0\x80"),
-                        StringRef("\xc0\x80"), StringRef("\xf5\x80\x80\x80")}) {
+  for (StringRef bad :
+       {StringRef("\0", 1), StringRef("\xff"), StringRef("\xc3"), StringRef("\xed\xa0\x80"),
+        StringRef("\xc0\x80"), StringRef("\xf5\x80\x80\x80")}) {
     Parsed parsed(inKernel(("  # " + bad).str()));
     EXPECT_EQ(parsed.codes(), std::vector<std::string>{"E0104"});
   }
@@ -383,16 +392,19 @@ TEST(Fixes, OverlappingOnesAreLeftOut) {
 
 /// Fixes a text of letters, each of which may have a fix: a letter becomes a text.
 static FixedText fixLetters(StringRef text, std::map<char, std::string> fixes) {
-  return fixUntilStable(text, /*maybe=*/false, [&](StringRef now, function_ref<void(const Diagnostics &, uint32_t)> visit) {
-    SourceManager sources;
-    uint32_t file = sources.add("t.tgl", now.str());
-    Diagnostics diagnostics(sources);
-    for (uint32_t i = 0; i != now.size(); ++i)
-      if (auto found = fixes.find(now[i]); found != fixes.end())
-        diagnostics.report(Code::UnknownName, {file, i, i + 1}, std::string("found ") + now[i])
-            .fix("write '" + found->second + "'", {{{file, i, i + 1}, found->second}}, Applicability::Safe);
-    visit(diagnostics, file);
-  });
+  return fixUntilStable(
+      text, /*maybe=*/false,
+      [&](StringRef now, function_ref<void(const Diagnostics &, uint32_t)> visit) {
+        SourceManager sources;
+        uint32_t file = sources.add("t.tgl", now.str());
+        Diagnostics diagnostics(sources);
+        for (uint32_t i = 0; i != now.size(); ++i)
+          if (auto found = fixes.find(now[i]); found != fixes.end())
+            diagnostics.report(Code::UnknownName, {file, i, i + 1}, std::string("found ") + now[i])
+                .fix("write '" + found->second + "'", {{{file, i, i + 1}, found->second}},
+                     Applicability::Safe);
+        visit(diagnostics, file);
+      });
 }
 
 TEST(Fixes, EndAndAreMadeOnce) {
@@ -445,7 +457,8 @@ TEST(Inventions, AreNoNamesOfTheLanguage) {
   };
   std::set<std::pair<int, StringRef>> seen;
   for (const Invention &entry : allInventions()) {
-    EXPECT_TRUE(seen.insert({entry.kind, entry.name}).second) << entry.name.str() << " stands twice";
+    EXPECT_TRUE(seen.insert({entry.kind, entry.name}).second)
+        << entry.name.str() << " stands twice";
     if (entry.kind != Invention::Function)
       continue;
     EXPECT_FALSE(isFunction(entry.name)) << entry.name.str() << " is a function";
@@ -456,9 +469,7 @@ TEST(Inventions, AreNoNamesOfTheLanguage) {
 
 /// What the advice says to write is text of the language.
 TEST(Inventions, AdviseWhatParses) {
-  auto parses = [](const std::string &program) {
-    return !Parsed(program).diagnostics.hasErrors();
-  };
+  auto parses = [](const std::string &program) { return !Parsed(program).diagnostics.hasErrors(); };
   unsigned checked = 0;
   for (const Invention &entry : allInventions()) {
     std::string advice = entry.advice();
@@ -467,15 +478,16 @@ TEST(Inventions, AdviseWhatParses) {
     for (size_t i = 1; i < parts.size(); i += 2) {
       std::string piece = parts[i].str();
       bool isForm = StringRef(piece).contains("...") || StringRef(piece).starts_with("in ") ||
-                    StringRef(piece).starts_with("tegula ") || StringRef(piece).starts_with("fill=") ||
-                    StringRef(piece).ends_with("=true");
+                    StringRef(piece).starts_with("tegula ") ||
+                    StringRef(piece).starts_with("fill=") || StringRef(piece).ends_with("=true");
       if (isForm)
         continue;
       ++checked;
       bool fits = parses(inKernel("  " + piece)) || parses(inKernel("  z = " + piece)) ||
                   parses("kernel k(" + piece + ") -> (y: f32) { y = 1 }") ||
                   parses("kernel k(x: " + piece + ") -> (y: f32) { y = 1 }") ||
-                  parses(inKernel("  " + piece + " x[i] = 1")) || parses(inKernel("  x[i] " + piece + " 1"));
+                  parses(inKernel("  " + piece + " x[i] = 1")) ||
+                  parses(inKernel("  x[i] " + piece + " 1"));
       EXPECT_TRUE(fits) << entry.name.str() << ": " << piece;
     }
   }
@@ -568,7 +580,8 @@ TEST(Printer, CommentsStandAnywhere) {
       "fn f ( a , b = 2 ) { c = a ; return c ; }\n"
       "kernel k ( x : inout f32 [ N , ... ] = 0 , ) -> ( y : f32 [ N ] ) where P = N // 2 {\n"
       "precision tf32 deterministic state h [ b in N ] = ( x [ b , ... , fill = - 1 ] + 2 )\n"
-      "parallel i in 0 : N , j in N { y [ i , ( g , e in 2 ) ] += sum ( x [ i ] for i in N if i > 2 , u = 3 ) }\n"
+      "parallel i in 0 : N , j in N { y [ i , ( g , e in 2 ) ] += sum ( x [ i ] for i in N if i > "
+      "2 , u = 3 ) }\n"
       "for t in tiles ( N ) { a , b = k ( x ) }\n for t in 0 : 3 , reverse { k ( x ) }\n"
       "y : f16 [ i ] = f ( 1 , 2 ) ** 3 for i in N\n"
       "schedule { tile i = 3 , j = 4 ; persistent } }\n";
@@ -595,9 +608,10 @@ TEST(Printer, CommentsStandAnywhere) {
 }
 
 TEST(Printer, WrapsAtTheWidth) {
-  Parsed parsed(inKernel("  y[i, j] = " + repeat("alpha*x[i, j] + ", 20) +
-                         "sum(x[i, k]*very_long_name[k, j, k, j, k, j] + another_long_name[k, j, k, j] "
-                         "for k in a_rather_long_size_name, l in another_rather_long_size_name)"));
+  Parsed parsed(
+      inKernel("  y[i, j] = " + repeat("alpha*x[i, j] + ", 20) +
+               "sum(x[i, k]*very_long_name[k, j, k, j, k, j] + another_long_name[k, j, k, j] "
+               "for k in a_rather_long_size_name, l in another_rather_long_size_name)"));
   std::string printed = parsed.printed();
   SmallVector<StringRef> lines;
   StringRef(printed).split(lines, '\n');

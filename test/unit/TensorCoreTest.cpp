@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every element of every tile that the strategy uses has a place of its own in the tile, and what a warp
-// loads at a time lies in different banks. The builder folds constants, so the code that is tested is the
-// code that is emitted.
+// Every element of every tile that the strategy uses has a place of its own in the tile, and what a
+// warp loads at a time lies in different banks. The builder folds constants, so the code that is
+// tested is the code that is emitted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,12 +69,13 @@ TEST_F(TensorCorePlaces, KeepChunksTogether) {
     unsigned chunk = 16 / tile.elementBytes;
     for (unsigned line = 0; line < tile.lines(); ++line)
       for (unsigned position = 0; position < tile.lineLength(); ++position)
-        EXPECT_EQ(offset(tile, line, position),
-                  offset(tile, line, position / chunk * chunk) + position % chunk * tile.elementBytes);
+        EXPECT_EQ(offset(tile, line, position), offset(tile, line, position / chunk * chunk) +
+                                                    position % chunk * tile.elementBytes);
   });
 }
 
-// Eight lines of a matrix of ldmatrix, or the words that the lanes of a warp load: 128 bytes in all banks.
+// Eight lines of a matrix of ldmatrix, or the words that the lanes of a warp load: 128 bytes in all
+// banks.
 TEST_F(TensorCorePlaces, HaveNoBankConflicts) {
   forEachTile([&](const MmaSharedLayout &tile) {
     if (tile.pitch() < 128)
@@ -86,7 +87,8 @@ TEST_F(TensorCorePlaces, HaveNoBankConflicts) {
         std::set<unsigned> banks;
         for (unsigned line = 0; line < lines; ++line)
           for (unsigned word = 0; word < words; ++word)
-            banks.insert(offset(tile, first + line, (start + word) * 4 / tile.elementBytes) / 4 % 32);
+            banks.insert(offset(tile, first + line, (start + word) * 4 / tile.elementBytes) / 4 %
+                         32);
         EXPECT_EQ(banks.size(), 32u) << first << " " << start;
       }
   });
@@ -96,15 +98,17 @@ TEST_F(TensorCorePlaces, HaveNoBankConflicts) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-// Each element of a tile is in one register of one thread, pairs of them beside each other in a row; for every
-// number of warps that a tile of such an extent may have, not only those that the schedule's table has now.
+// Each element of a tile is in one register of one thread, pairs of them beside each other in a
+// row; for every number of warps that a tile of such an extent may have, not only those that the
+// schedule's table has now.
 TEST(Fragments, HoldEveryElementOnce) {
   LLVMContext context;
   IRBuilder<> b(context);
   auto number = [](Value *value) { return cast<ConstantInt>(value)->getZExtValue(); };
-  auto check = [&](const TensorTile &tile, function_ref<TileCoord(Value *thread, Value *lane, unsigned sum)> locationOf) {
-    SCOPED_TRACE(testing::Message() << tile.rows << " x " << tile.columns << ", " << tile.warpRows << " x "
-                                    << tile.warpColumns << " warps, " << tile.warpgroups);
+  auto check = [&](const TensorTile &tile,
+                   function_ref<TileCoord(Value * thread, Value * lane, unsigned sum)> locationOf) {
+    SCOPED_TRACE(testing::Message() << tile.rows << " x " << tile.columns << ", " << tile.warpRows
+                                    << " x " << tile.warpColumns << " warps, " << tile.warpgroups);
     std::vector<unsigned> holders(tile.rows * tile.columns);
     for (unsigned thread = 0; thread < tile.threads(); ++thread)
       for (unsigned sum = 0; sum < accumulatorsPerThread(tile); sum += 2) {
@@ -134,7 +138,9 @@ TEST(Fragments, HoldEveryElementOnce) {
   for (int64_t rows : {64, 128})
     for (int64_t columns : {64, 128, 256}) {
       TensorTile tile{rows, columns, 2, 4, 1, /*warpgroups=*/true};
-      check(tile, [&](Value *thread, Value *lane, unsigned sum) { return wgmmaAccumulatorAt(b, tile, thread, lane, b.getInt32(sum)); });
+      check(tile, [&](Value *thread, Value *lane, unsigned sum) {
+        return wgmmaAccumulatorAt(b, tile, thread, lane, b.getInt32(sum));
+      });
     }
 }
 
@@ -142,7 +148,8 @@ TEST(Fragments, HoldEveryElementOnce) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-// Each vector of a row is one thread's of one block, in a place of that block's memory that is no other's.
+// Each vector of a row is one thread's of one block, in a place of that block's memory that is no
+// other's.
 TEST(Rows, DealEveryVectorOnce) {
   LLVMContext context;
   IRBuilder<> b(context);
@@ -157,7 +164,9 @@ TEST(Rows, DealEveryVectorOnce) {
           for (int64_t thread = 0; thread < threads; ++thread) {
             Value *all = rowThread(b, deal, b.getInt64(rank), b.getInt64(thread));
             EXPECT_TRUE(vectors.insert(number(rowVector(b, deal, b.getInt64(round), all))).second);
-            EXPECT_TRUE(places.insert(number(rowSlotOffset(b, deal, b.getInt64(round), b.getInt64(thread)))).second);
+            EXPECT_TRUE(
+                places.insert(number(rowSlotOffset(b, deal, b.getInt64(round), b.getInt64(thread))))
+                    .second);
           }
         EXPECT_EQ(*places.rbegin(), 3 * threads - 1); // without gaps
       }
@@ -177,19 +186,24 @@ protected:
   Wgmma group{builder, /*isBF16=*/false};
 
   unsigned place(const WgmmaSharedLayout &tile, unsigned line, unsigned unit, unsigned plane) {
-    return cast<ConstantInt>(group.swizzledOffset(tile, builder.getInt32(line), builder.getInt32(unit), plane))
+    return cast<ConstantInt>(
+               group.swizzledOffset(tile, builder.getInt32(line), builder.getInt32(unit), plane))
         ->getZExtValue();
   }
 
   void forEachTile(function_ref<void(const WgmmaSharedLayout &)> body) {
     for (unsigned extent : {64, 128, 256})
-      for (WgmmaSharedLayout tile : {WgmmaSharedLayout{true, 1, extent}, WgmmaSharedLayout{true, 2, extent}, WgmmaSharedLayout{false, 1, extent},
-                             WgmmaSharedLayout{true, 1, extent, /*elementBytes=*/1}}) {
+      for (WgmmaSharedLayout tile :
+           {WgmmaSharedLayout{true, 1, extent}, WgmmaSharedLayout{true, 2, extent},
+            WgmmaSharedLayout{false, 1, extent},
+            WgmmaSharedLayout{true, 1, extent, /*elementBytes=*/1}}) {
         SCOPED_TRACE(testing::Message() << tile.kMajor << " " << tile.terms << " " << extent);
         body(tile);
       }
   }
-  static unsigned lines(const WgmmaSharedLayout &tile) { return tile.kMajor ? tile.extent : tile.depth(); }
+  static unsigned lines(const WgmmaSharedLayout &tile) {
+    return tile.kMajor ? tile.extent : tile.depth();
+  }
 };
 
 TEST_F(WarpgroupPlaces, AreDistinctAndInsideTheTile) {
@@ -207,7 +221,8 @@ TEST_F(WarpgroupPlaces, AreDistinctAndInsideTheTile) {
   });
 }
 
-// Where wgmma looks for a unit, from its descriptor: PTX ISA, the layouts of the swizzle of 128 bytes.
+// Where wgmma looks for a unit, from its descriptor: PTX ISA, the layouts of the swizzle of 128
+// bytes.
 TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
   constexpr unsigned base = 0x8000;
   forEachTile([&](const WgmmaSharedLayout &tile) {
@@ -215,39 +230,47 @@ TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
     for (unsigned plane = 0; plane < tile.terms; ++plane)
       for (unsigned first = 0; first < tile.extent; first += 64)
         for (unsigned step = 0; step < tile.depth() / points; ++step) {
-          uint64_t descriptor = cast<ConstantInt>(group.descriptor(tile, builder.getInt32(base),
-                                                                   builder.getInt32(first), plane, step))
-                                    ->getZExtValue();
+          uint64_t descriptor =
+              cast<ConstantInt>(group.descriptor(tile, builder.getInt32(base),
+                                                 builder.getInt32(first), plane, step))
+                  ->getZExtValue();
           EXPECT_EQ(descriptor >> 62, 1u);
           unsigned start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4;
           unsigned stride = (descriptor >> 32 & 0x3fff) << 4;
           for (unsigned x = 0; x < 64; x += tile.kMajor ? 1 : 8)
             for (unsigned k = 0; k < points; k += tile.kMajor ? together : 1) {
-              unsigned byte = tile.kMajor ? start + x / 8 * stride + x % 8 * 128 + k * tile.elementBytes
-                                            : start + x / 64 * leading + k / 8 * stride + k % 8 * 128 + x * 2;
+              unsigned byte = tile.kMajor
+                                  ? start + x / 8 * stride + x % 8 * 128 + k * tile.elementBytes
+                                  : start + x / 64 * leading + k / 8 * stride + k % 8 * 128 + x * 2;
               byte ^= (byte >> 7 & 7) << 4;
               unsigned line = tile.kMajor ? first + x : step * points + k;
               unsigned unit = tile.kMajor ? (step * points + k) / together : (first + x) / 8;
-              EXPECT_EQ(byte, base + place(tile, line, unit, plane)) << first << " " << step << " " << x << " " << k;
+              EXPECT_EQ(byte, base + place(tile, line, unit, plane))
+                  << first << " " << step << " " << x << " " << k;
             }
         }
   });
 }
 
-// A device refuses a block that asks for more shared memory than it has; the statement then runs without tensor cores.
+// A device refuses a block that asks for more shared memory than it has; the statement then runs
+// without tensor cores.
 TEST(TileMemoryByWarps, FitsTheDevice) {
-  const TensorTile tiles[] = {{128, 256, 2, 4, 1}, {128, 192, 2, 4, 1}, {128, 128, 2, 4, 1}, {128, 64, 4, 2, 1},
-                              {64, 128, 2, 4, 2},  {64, 64, 2, 2, 1},   {128, 16, 4, 1, 4},  {16, 128, 1, 4, 1}};
+  const TensorTile tiles[] = {{128, 256, 2, 4, 1}, {128, 192, 2, 4, 1}, {128, 128, 2, 4, 1},
+                              {128, 64, 4, 2, 1},  {64, 128, 2, 4, 2},  {64, 64, 2, 2, 1},
+                              {128, 16, 4, 1, 4},  {16, 128, 1, 4, 1}};
   for (unsigned capability : {80, 86, 87, 89, 90, 100, 120})
     for (MmaType type : {MmaType::BF16, MmaType::TF32, MmaType::F8, MmaType::I8})
       for (const TensorTile &tile : tiles)
         for (Staging staging : {Staging::Vectors, Staging::Values})
           for (unsigned products : {1, 2}) {
-            if (products == 2 && (tile.columns > 128 || device::sharedBytes(capability) < 128 * 1024))
-              continue; // rankTiles has no such tiles; nor have devices with less room such products
+            if (products == 2 &&
+                (tile.columns > 128 || device::sharedBytes(capability) < 128 * 1024))
+              continue; // rankTiles has no such tiles; nor have devices with less room such
+                        // products
             ProductOperands operands{type, {staging}, {staging}};
             SmallVector<ProductOperands> all(products, operands);
-            TileMachine machine{device::sharedBytes(capability), /*hasWgmma=*/false, /*usesBulkLoads=*/false};
+            TileMachine machine{device::sharedBytes(capability), /*hasWgmma=*/false,
+                                /*usesBulkLoads=*/false};
             TileMemory memory(tile, all, machine);
             if (products * memory.accumulatorsBytes() > machine.sharedBytes)
               continue; // not chosen for such a device

@@ -19,8 +19,10 @@ TEST(ScheduleChoice, IsReadBackAsWritten) {
   choice.tiles = {"", "64x64/2"};
   choice.units = {PlanStep::ByPoints, PlanStep::Team, PlanStep::Thread};
   choice.without = {"tile-loop", "tgl-split-reductions"};
-  EXPECT_EQ(choice.text(), "tiles=,64x64/2 units=,team,thread without=tile-loop,tgl-split-reductions");
-  for (const std::string &text : {choice.text(), std::string("default"), std::string("tiles=128x128-packed/1:stages=3:raster=4")}) {
+  EXPECT_EQ(choice.text(),
+            "tiles=,64x64/2 units=,team,thread without=tile-loop,tgl-split-reductions");
+  for (const std::string &text : {choice.text(), std::string("default"),
+                                  std::string("tiles=128x128-packed/1:stages=3:raster=4")}) {
     std::optional<ScheduleChoice> parsed = ScheduleChoice::parse(text);
     ASSERT_TRUE(parsed);
     EXPECT_EQ(parsed->text(), text);
@@ -78,13 +80,18 @@ TEST(Tune, DropsCodeThatSpillsOrRunsProductsOneByOne) {
   EXPECT_EQ(whyDropped(facts, base), "spills 16 bytes");
   base.spillBytes = 16;
   EXPECT_EQ(whyDropped(facts, base), "");
-  facts.log = "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized";
+  facts.log = "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+              "serialized";
   EXPECT_EQ(whyDropped(facts, base), "ptxas: C7510");
 }
 
 TEST(Tune, TriesWhatTheModelExpectsMostOfFirst) {
   CompiledKernel code;
-  code.tiles = {{{"128x128/1", 100}, {"128x128/2", 110}, {"128x128/3", 120}, {"64x64/1", 300}, {"16x128/1", 500}},
+  code.tiles = {{{"128x128/1", 100},
+                 {"128x128/2", 110},
+                 {"128x128/3", 120},
+                 {"64x64/1", 300},
+                 {"16x128/1", 500}},
                 {{"64x128/1", 10}, {"128x64/1", 12}}};
   code.plan.steps.resize(2);
   code.plan.steps[1].points = 1000;

@@ -59,22 +59,37 @@ extern "C" {
 typedef enum tegula_status {
   TEGULA_OK = 0,
   TEGULA_WRONG_PROGRAM = 1, /* the program is wrong: the message says where, and how to repair it */
-  TEGULA_WRONG_CALL = 2,    /* an argument is wrong: a name, shape, dtype, or a guard of the program */
-  TEGULA_MISSING = 3,       /* memory, a device, a driver or an assembler is missing */
-  TEGULA_WRONG_RESULT = 4,  /* a data-dependent subscript left its tensor while running; results
-                               hold 0 there, or were not written */
-  TEGULA_STOPPED = 5,       /* the caller stopped the launch (tegula_launch_options.stop); results are
-                               not complete */
-  TEGULA_INTERNAL = 70      /* a defect of Tegula */
+  TEGULA_WRONG_CALL = 2, /* an argument is wrong: a name, shape, dtype, or a guard of the program */
+  TEGULA_MISSING = 3,    /* memory, a device, a driver or an assembler is missing */
+  TEGULA_WRONG_RESULT = 4, /* a data-dependent subscript left its tensor while running; results
+                              hold 0 there, or were not written */
+  TEGULA_STOPPED = 5,  /* the caller stopped the launch (tegula_launch_options.stop); results are
+                          not complete */
+  TEGULA_INTERNAL = 70 /* a defect of Tegula */
 } tegula_status;
 
 /* Element types. f8e4m3 is the format without infinities; booleans are bytes of 0 or 1; two 4-bit
  * integers share a byte, low nibble first, and each row (last dim) is padded to whole bytes. */
 typedef enum tegula_dtype {
-  TEGULA_F64, TEGULA_F32, TEGULA_F16, TEGULA_BF16, TEGULA_F8E4M3, TEGULA_F8E5M2,
-  TEGULA_I64, TEGULA_I32, TEGULA_I16, TEGULA_I8, TEGULA_U8, TEGULA_I4, TEGULA_U4, TEGULA_BOOL,
-  TEGULA_U16, TEGULA_U32, TEGULA_U64,
-  TEGULA_NO_DTYPE = 0x7fffffff /* any number may be passed, and is refused where it is none of these */
+  TEGULA_F64,
+  TEGULA_F32,
+  TEGULA_F16,
+  TEGULA_BF16,
+  TEGULA_F8E4M3,
+  TEGULA_F8E5M2,
+  TEGULA_I64,
+  TEGULA_I32,
+  TEGULA_I16,
+  TEGULA_I8,
+  TEGULA_U8,
+  TEGULA_I4,
+  TEGULA_U4,
+  TEGULA_BOOL,
+  TEGULA_U16,
+  TEGULA_U32,
+  TEGULA_U64,
+  TEGULA_NO_DTYPE =
+      0x7fffffff /* any number may be passed, and is refused where it is none of these */
 } tegula_dtype;
 
 /* What a parameter or an argument is for. */
@@ -115,7 +130,8 @@ typedef struct tegula_context_options {
    * as many as the process may run on. They start with the first launch that is worth it. Of
    * launches that overlap one has them, the others run on their callers' threads. */
   unsigned num_threads;
-  /* The CUDA device of target "cuda", as the driver numbers them. It is opened when first needed. */
+  /* The CUDA device of target "cuda", as the driver numbers them. It is opened when first needed.
+   */
   int device;
 } tegula_context_options;
 
@@ -129,9 +145,9 @@ TEGULA_API void tegula_context_free(tegula_context *context);
 \*===----------------------------------------------------------------------------===*/
 
 /* Parses `text`, `bytes` long (at most 1 MiB, no NUL needed). `file_name` is for messages; NULL:
- * "<input>". On TEGULA_OK `*program` is set, to be freed by tegula_program_free. TEGULA_WRONG_PROGRAM:
- * syntax errors, and what else is wrong in what could be understood. Of a text without them tegula_check and
- * tegula_compile find the rest. */
+ * "<input>". On TEGULA_OK `*program` is set, to be freed by tegula_program_free.
+ * TEGULA_WRONG_PROGRAM: syntax errors, and what else is wrong in what could be understood. Of a
+ * text without them tegula_check and tegula_compile find the rest. */
 TEGULA_API tegula_status tegula_parse(const char *text, size_t bytes, const char *file_name,
                                       tegula_program **program, tegula_message **message);
 TEGULA_API void tegula_program_free(tegula_program *program);
@@ -165,8 +181,8 @@ TEGULA_API const char *tegula_parameter_dim(const tegula_program *program, size_
 |* Kernel                                                                         *|
 \*===----------------------------------------------------------------------------===*/
 
-/* A name with a value as text: a constant {"eps", "1e-3"}, {"stride", "(2, 1)"}, {"causal", "true"},
- * a generic type {"T", "f16"}, or a size to specialise for {"N", "1024"}. */
+/* A name with a value as text: a constant {"eps", "1e-3"}, {"stride", "(2, 1)"}, {"causal",
+ * "true"}, a generic type {"T", "f16"}, or a size to specialise for {"N", "1024"}. */
 typedef struct tegula_setting {
   const char *name;
   const char *value;
@@ -180,22 +196,25 @@ typedef struct tegula_compile_options {
   const char *target;
   const tegula_setting *settings;
   size_t num_settings;
-  unsigned ellipsis_rank;       /* dims that `...` stands for, where the kernel has it */
-  const char *const *optionals; /* names of the optional tensors and scalars that launches will pass */
+  unsigned ellipsis_rank; /* dims that `...` stands for, where the kernel has it */
+  const char *const
+      *optionals; /* names of the optional tensors and scalars that launches will pass */
   size_t num_optionals;
-  int checked;                  /* verify every access while running (CPU) */
+  int checked; /* verify every access while running (CPU) */
   /* Stages whose text tegula_stage shall give: "tgl", "scheduled", "llvm", "asm" (CPU). "ptx" of a
    * device's kernel is always kept. */
   const char *const *stages;
   size_t num_stages;
-  /* Target "cuda": launches run the kernel's code for all sizes. Otherwise the first launch with new sizes
-   * (or tegula_infer, or tegula_prepare) compiles code for these alone, for up to 16 sets of sizes, which
-   * takes some tens of milliseconds and is not possible while a stream is captured. */
+  /* Target "cuda": launches run the kernel's code for all sizes. Otherwise the first launch with
+   * new sizes (or tegula_infer, or tegula_prepare) compiles code for these alone, for up to 16 sets
+   * of sizes, which takes some tens of milliseconds and is not possible while a stream is captured.
+   */
   int any_sizes;
-  /* Target "cuda", capability 9.0 and newer: a launch may start while the one before it in the same call
-   * still runs, and waits for it on the device (programmatic dependent launch). */
+  /* Target "cuda", capability 9.0 and newer: a launch may start while the one before it in the same
+   * call still runs, and waits for it on the device (programmatic dependent launch). */
   int dependent_launches;
-  /* Target "cuda": with the schedules that `tegula tune` has kept for these sizes on this device. */
+  /* Target "cuda": with the schedules that `tegula tune` has kept for these sizes on this device.
+   */
   int tuned;
   /* Of products, for a kernel without a statement `precision`: "f32" (or NULL), "tf32", "conv_tf32"
    * (tf32 in convolutions alone) or "bf16". */
@@ -204,8 +223,9 @@ typedef struct tegula_compile_options {
 
 /* Compiles one kernel; `options` may be NULL. On TEGULA_OK `*kernel` is set, to be freed by
  * tegula_free, and `*message` may hold warnings and remarks. TEGULA_WRONG_PROGRAM: diagnostics.
- * TEGULA_WRONG_CALL: an unknown kernel, target or setting. TEGULA_MISSING, target "cuda": no driver,
- * device or assembler (ptxas, libnvJitLink). Takes some 10 to 150 ms and the stack of a thread of 8 MiB. */
+ * TEGULA_WRONG_CALL: an unknown kernel, target or setting. TEGULA_MISSING, target "cuda": no
+ * driver, device or assembler (ptxas, libnvJitLink). Takes some 10 to 150 ms and the stack of a
+ * thread of 8 MiB. */
 TEGULA_API tegula_status tegula_compile(const tegula_context *context,
                                         const tegula_program *program,
                                         const tegula_compile_options *options,
@@ -224,7 +244,8 @@ typedef struct tegula_argument_info {
 TEGULA_API size_t tegula_num_arguments(const tegula_kernel *kernel);
 TEGULA_API tegula_argument_info tegula_argument(const tegula_kernel *kernel, size_t argument);
 /* The dim's size as an expression of sizes: "M", "3*C", "(H + 2 - KH)//2 + 1". */
-TEGULA_API const char *tegula_argument_dim(const tegula_kernel *kernel, size_t argument, size_t dim);
+TEGULA_API const char *tegula_argument_dim(const tegula_kernel *kernel, size_t argument,
+                                           size_t dim);
 
 /* What the sizes of every launch must satisfy, decided by tegula_infer and tegula_launch. */
 typedef struct tegula_guard_info {
@@ -258,14 +279,14 @@ typedef struct tegula_value {
   size_t rank;
   tegula_dtype dtype; /* tensors: must be the argument's */
   double number;      /* scalars of a float type: rounded to it, refused where it is too large */
-  int64_t integer;    /* scalars of any other type: refused outside of its range; of u64, its bits */
+  int64_t integer; /* scalars of any other type: refused outside of its range; of u64, its bits */
 } tegula_value;
 
 /* What follows from the shapes of inputs and inouts, all guards being checked; runs nothing.
- * `arguments`: one for each argument, in order; of outputs nothing is read. `output_shapes`, where it
- * is not NULL, receives the shapes of the outputs one after another: as many values as their ranks
- * add up to. `*workspace_bytes`, where it is not NULL, receives what a launch needs beside its
- * arguments. TEGULA_WRONG_CALL: a shape, dtype or guard is violated; the message names it. */
+ * `arguments`: one for each argument, in order; of outputs nothing is read. `output_shapes`, where
+ * it is not NULL, receives the shapes of the outputs one after another: as many values as their
+ * ranks add up to. `*workspace_bytes`, where it is not NULL, receives what a launch needs beside
+ * its arguments. TEGULA_WRONG_CALL: a shape, dtype or guard is violated; the message names it. */
 TEGULA_API tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_value *arguments,
                                       size_t num_arguments, int64_t *output_shapes,
                                       size_t *workspace_bytes, tegula_message **message);
@@ -274,34 +295,34 @@ typedef struct tegula_launch_options {
   size_t struct_bytes;
   /* CUDA: the CUstream (cudaStream_t) to queue on; NULL: the legacy default stream. */
   void *stream;
-  /* Memory of the target for temporaries, `workspace_bytes` long, 256-byte aligned, that nothing else
-   * uses until the launch has finished. NULL, or less than tegula_infer asks for: the launch
+  /* Memory of the target for temporaries, `workspace_bytes` long, 256-byte aligned, that nothing
+   * else uses until the launch has finished. NULL, or less than tegula_infer asks for: the launch
    * allocates what it needs. */
   void *workspace;
   size_t workspace_bytes;
-  /* CPU: NULL, or a number that another thread, or a signal's handler, sets to something other than 0 to
-   * end the launch: with TEGULA_STOPPED, once every thread has done the points that it is at. It is looked
-   * at between parts of a statement that are estimated at some 10 ms; a single point is done as a whole. */
+  /* CPU: NULL, or a number that another thread, or a signal's handler, sets to something other than
+   * 0 to end the launch: with TEGULA_STOPPED, once every thread has done the points that it is at.
+   * It is looked at between parts of a statement that are estimated at some 10 ms; a single point
+   * is done as a whole. */
   const int *stop;
 } tegula_launch_options;
 
-/* Runs the kernel. Shapes, dtypes, alignment, overlap of what is written with anything else, and the
- * guards are checked first. `options` may be NULL.
+/* Runs the kernel. Shapes, dtypes, alignment, overlap of what is written with anything else, and
+ * the guards are checked first. `options` may be NULL.
  *
  * CPU: returns when done. TEGULA_WRONG_RESULT: a data-dependent subscript was outside.
  * CUDA: returns when queued on the stream; errors of running come from tegula_synchronize.
  *
- * Cost of a call on the CPU, beside the kernel's own work or the driver's: under 0.4 us for sizes that
- * were used before (the last 16 sets are remembered), a microsecond or more for new ones (docs/c-api.md); on
- * a device new ones compile (tegula_compile_options.any_sizes).
- * Nothing is allocated for remembered sizes, but for a kernel with temporaries that was given no
- * workspace. */
+ * Cost of a call on the CPU, beside the kernel's own work or the driver's: under 0.4 us for sizes
+ * that were used before (the last 16 sets are remembered), a microsecond or more for new ones
+ * (docs/c-api.md); on a device new ones compile (tegula_compile_options.any_sizes). Nothing is
+ * allocated for remembered sizes, but for a kernel with temporaries that was given no workspace. */
 TEGULA_API tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *arguments,
                                        size_t num_arguments, const tegula_launch_options *options,
                                        tegula_message **message);
 
-/* CUDA: waits for all work of `stream`, then reports what this kernel's data-dependent subscripts did
- * since the last call: TEGULA_OK or TEGULA_WRONG_RESULT. CPU: TEGULA_OK. */
+/* CUDA: waits for all work of `stream`, then reports what this kernel's data-dependent subscripts
+ * did since the last call: TEGULA_OK or TEGULA_WRONG_RESULT. CPU: TEGULA_OK. */
 TEGULA_API tegula_status tegula_synchronize(const tegula_kernel *kernel, void *stream,
                                             tegula_message **message);
 
@@ -311,10 +332,11 @@ TEGULA_API tegula_status tegula_synchronize(const tegula_kernel *kernel, void *s
 
 typedef struct tegula_prepared tegula_prepared;
 
-/* Decides once what launches with these shapes have in common: sizes, guards, dtypes, strides, on a device
- * the grids and the arguments of every launch. `arguments` as for tegula_infer; of outputs shapes and
- * dtypes are checked where a shape is given. On TEGULA_OK `*prepared` is set, to be freed by
- * tegula_prepared_free, before its kernel. It may be launched from many threads at once. */
+/* Decides once what launches with these shapes have in common: sizes, guards, dtypes, strides, on a
+ * device the grids and the arguments of every launch. `arguments` as for tegula_infer; of outputs
+ * shapes and dtypes are checked where a shape is given. On TEGULA_OK `*prepared` is set, to be
+ * freed by tegula_prepared_free, before its kernel. It may be launched from many threads at once.
+ */
 TEGULA_API tegula_status tegula_prepare(const tegula_kernel *kernel, const tegula_value *arguments,
                                         size_t num_arguments, tegula_prepared **prepared,
                                         tegula_message **message);
@@ -322,11 +344,12 @@ TEGULA_API void tegula_prepared_free(tegula_prepared *prepared);
 /* What a launch needs beside its arguments, as tegula_infer tells. */
 TEGULA_API size_t tegula_prepared_workspace_bytes(const tegula_prepared *prepared);
 
-/* Runs the kernel as tegula_launch does, for shapes that were decided before. `data`: for each argument
- * in order the address of a tensor's first element, in memory of the target, or of a scalar in the
- * dtype that tegula_argument tells, in the host's. Memory, alignment and overlap are checked. CUDA: where no workspace
- * is given, one for each stream (the first 8) is allocated by its first launch and kept until the call is
- * freed, when launches must have finished; under stream capture each launch allocates its own. */
+/* Runs the kernel as tegula_launch does, for shapes that were decided before. `data`: for each
+ * argument in order the address of a tensor's first element, in memory of the target, or of a
+ * scalar in the dtype that tegula_argument tells, in the host's. Memory, alignment and overlap are
+ * checked. CUDA: where no workspace is given, one for each stream (the first 8) is allocated by its
+ * first launch and kept until the call is freed, when launches must have finished; under stream
+ * capture each launch allocates its own. */
 TEGULA_API tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *const *data,
                                                 size_t num_arguments,
                                                 const tegula_launch_options *options,

@@ -6,35 +6,40 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An element far below its line's largest keeps fewer bits in planes of f16 than f32 has: its error is up to 2^-25 of
-// what scaling makes 2^9 to 2^10 (WarpSpecialization.cpp). That says nothing where what it is multiplied with is as large
-// as all else: large terms make it a part of a sum's error that f32's own roundings exceed. It says everything where
-// the other operand makes up for it, as where columns of one have other units and rows of the other take them out
-// again, or where what is large meets zeros: then sums are as small as their errors.
+// An element far below its line's largest keeps fewer bits in planes of f16 than f32 has: its error
+// is up to 2^-25 of what scaling makes 2^9 to 2^10 (WarpSpecialization.cpp). That says nothing
+// where what it is multiplied with is as large as all else: large terms make it a part of a sum's
+// error that f32's own roundings exceed. It says everything where the other operand makes up for
+// it, as where columns of one have other units and rows of the other take them out again, or where
+// what is large meets zeros: then sums are as small as their errors.
 //
 // So sums tell. With the scales still in them the terms that were lost are, over K points,
 //
 //   2^-25 / sqrt(3) * sqrt(2 K) * 2^8.5 = 2^-16.8 sqrt(K)
 //
-// of either sign (roundings are independent, and 2^8.5 is the size of a normal number where the largest of 64 is below
-// 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile is added up again, with care, where all of
-// a thread's sums are small beside that.
+// of either sign (roundings are independent, and 2^8.5 is the size of a normal number where the
+// largest of 64 is below 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile
+// is added up again, with care, where all of a thread's sums are small beside that.
 //
-// Or where a neighbourhood is: the thread's sums along a row; or, along a column, four of rows that follow each other.
-// Of random numbers one sum may be that small by chance, not four of them; but rows that are much alike, as deep in a
-// network, have sums that are small together. What is lost of one line and not of all, though, is lost as that line is
-// wide: what is large there meets zeros. Its first step, where its scale comes from, tells: eight neighbours are far
-// below the step's largest. The sign of one over the scale says so. Where none of a thread's lines is wide, small is
-// what is left of sums of which all was lost. A neighbourhood with a sum of 0 says nothing: beside where operands have
-// zeros alone, as along the diagonal of a triangular matrix, sums have few terms, and many are small.
+// Or where a neighbourhood is: the thread's sums along a row; or, along a column, four of rows that
+// follow each other. Of random numbers one sum may be that small by chance, not four of them; but
+// rows that are much alike, as deep in a network, have sums that are small together. What is lost
+// of one line and not of all, though, is lost as that line is wide: what is large there meets
+// zeros. Its first step, where its scale comes from, tells: eight neighbours are far below the
+// step's largest. The sign of one over the scale says so. Where none of a thread's lines is wide,
+// small is what is left of sums of which all was lost. A neighbourhood with a sum of 0 says
+// nothing: beside where operands have zeros alone, as along the diagonal of a triangular matrix,
+// sums have few terms, and many are small.
 //
-// A sum may be lost alone: where a row has a 0 just where a column has what is large. Where a line is wide its warp
-// adds such a sum up again from the operands, point by point, and puts it into its place in shared memory, which takes
-// as long as a tile of a short sum. By chance it happens to one sum in 2^30.
+// A sum may be lost alone: where a row has a 0 just where a column has what is large. Where a line
+// is wide its warp adds such a sum up again from the operands, point by point, and puts it into its
+// place in shared memory, which takes as long as a tile of a short sum. By chance it happens to one
+// sum in 2^30.
 //
-// Sums of zeros alone are 0 and right. So that they are known from those of which all is lost, an element that is not 0
-// has a plane that is not 0. What such elements of a unit keep is not of their own sign: of numbers of one sign it
-// would be a part of all sums, and not of alternating signs: of equal factors it would add up to 0.
+// Sums of zeros alone are 0 and right. So that they are known from those of which all is lost, an
+// element that is not 0 has a plane that is not 0. What such elements of a unit keep is not of
+// their own sign: of numbers of one sign it would be a part of all sums, and not of alternating
+// signs: of equal factors it would add up to 0.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -48,8 +53,9 @@ using namespace tegula;
 /// The exponent of half the least number of f16 above 0: what is not larger is rounded to 0.
 static constexpr int underflowExponent = -25;
 
-/// Fours of a warp's sums with a lone one that are added up again by themselves, one after the other: of 4096 points each takes about 43 us,
-/// the whole tile by all warps 400 (128 x 128, an H100; docs/rationale.md).
+/// Fours of a warp's sums with a lone one that are added up again by themselves, one after the
+/// other: of 4096 points each takes about 43 us, the whole tile by all warps 400 (128 x 128, an
+/// H100; docs/rationale.md).
 static constexpr unsigned maxFlaggedSums = 8;
 
 /// The bits of f16 that an element of a unit has instead of 0.
@@ -59,50 +65,60 @@ static uint32_t underflowBits(unsigned place) {
   return signs[place] == '-' ? 0x8001 : 0x0001;
 }
 
-/// Exponents of the size of sums, over sqrt(K), from which on what was lost is not looked for: errors of sums of that
-/// size are 2^-20 of them; where values are rounded to TF32's 11 bits, 2^-13; of windows, which share a scale with far
-/// more elements and are as small as this next to where an image is dark, 2^-17.
-static int smallSumExponent(bool isRounded, bool hasWindow) { return isRounded ? -4 : hasWindow ? 0 : 3; }
-/// The same of a sum alone, less that: errors are 2^-17, 2^-14 of windows, 2^-11 of values that are rounded.
+/// Exponents of the size of sums, over sqrt(K), from which on what was lost is not looked for:
+/// errors of sums of that size are 2^-20 of them; where values are rounded to TF32's 11 bits,
+/// 2^-13; of windows, which share a scale with far more elements and are as small as this next to
+/// where an image is dark, 2^-17.
+static int smallSumExponent(bool isRounded, bool hasWindow) {
+  return isRounded ? -4 : hasWindow ? 0 : 3;
+}
+/// The same of a sum alone, less that: errors are 2^-17, 2^-14 of windows, 2^-11 of values that are
+/// rounded.
 static int singleSumExponent(bool isRounded) { return isRounded ? 2 : 3; }
 /// Where no line is wide, less that.
 static constexpr int narrowExponent = 13;
-/// Some neighbours in a wide line are less than its largest times two to that. Where half of all elements are 0 that is
-/// one line in 1000.
+/// Some neighbours in a wide line are less than its largest times two to that. Where half of all
+/// elements are 0 that is one line in 1000.
 static constexpr int wideExponent = -12;
 
 /// Whether one of these four words of f16 has a 0.
 static Value *hasZero(IRBuilder<> &b, Value *words) {
   auto *pair = FixedVectorType::get(b.getHalfTy(), 2);
   auto sizeAt = [&](unsigned number) {
-    return b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateBitCast(b.CreateExtractElement(words, uint64_t(number)), pair));
+    return b.CreateUnaryIntrinsic(
+        Intrinsic::fabs, b.CreateBitCast(b.CreateExtractElement(words, uint64_t(number)), pair));
   };
   auto smaller = [&](Value *one, Value *other) { return b.CreateMinimum(one, other); };
   Value *least = smaller(smaller(sizeAt(0), sizeAt(1)), smaller(sizeAt(2), sizeAt(3)));
   return b.CreateOrReduce(b.CreateFCmpOEQ(least, Constant::getNullValue(pair)));
 }
 
-/// `words`, the large parts of a unit times its scale, where no element is 0 that is not 0 in the unit. That one is is
-/// rare, and of numbers that are not 0 few instructions find out.
+/// `words`, the large parts of a unit times its scale, where no element is 0 that is not 0 in the
+/// unit. That one is is rare, and of numbers that are not 0 few instructions find out.
 Value *DeviceContraction::keepNonZero(Value *chunk, Value *scale, Value *words) {
   constexpr int bias = 127, mantissaBits = 23;
   constexpr unsigned count = WgmmaSharedLayout::chunk;
   auto splat = [&](Value *value) { return b.CreateVectorSplat(count, value); };
   auto keepSome = [&]() -> Value * {
     // Numbers up to that are lost: a power of two, as the scale is.
-    Value *least = b.CreateSub(i32((2 * bias + underflowExponent) << mantissaBits), b.CreateBitCast(scale, b.getInt32Ty()));
+    Value *least = b.CreateSub(i32((2 * bias + underflowExponent) << mantissaBits),
+                               b.CreateBitCast(scale, b.getInt32Ty()));
     least = b.CreateBinaryIntrinsic(Intrinsic::smax, least, i32(0));
     // Without their signs, and with 0 the largest, one comparison of words tells.
-    Value *bits = b.CreateShl(b.CreateBitCast(chunk, FixedVectorType::get(b.getInt32Ty(), count)), splat(i32(1)));
+    Value *bits = b.CreateShl(b.CreateBitCast(chunk, FixedVectorType::get(b.getInt32Ty(), count)),
+                              splat(i32(1)));
     Value *smallest = b.CreateIntMinReduce(b.CreateSub(bits, splat(i32(1))), /*IsSigned=*/false);
     auto keep = [&]() -> Value * {
       Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, chunk);
       Value *isSmall = b.CreateFCmpOLE(size, splat(b.CreateBitCast(least, b.getFloatTy())));
-      Value *isLost = b.CreateAnd(isSmall, b.CreateFCmpONE(chunk, Constant::getNullValue(chunk->getType()))), *kept = words;
+      Value *isLost = b.CreateAnd(isSmall,
+                                  b.CreateFCmpONE(chunk, Constant::getNullValue(chunk->getType()))),
+            *kept = words;
       for (unsigned place = 0; place < count; ++place) {
         Value *word = b.CreateExtractElement(kept, uint64_t(place / 2));
         unsigned shift = place % 2 * 16;
-        Value *its = b.CreateOr(b.CreateAnd(word, i32(~(0xffffu << shift))), i32(underflowBits(place) << shift));
+        Value *its = b.CreateOr(b.CreateAnd(word, i32(~(0xffffu << shift))),
+                                i32(underflowBits(place) << shift));
         word = b.CreateSelect(b.CreateExtractElement(isLost, uint64_t(place)), its, word);
         kept = b.CreateInsertElement(kept, word, uint64_t(place / 2));
       }
@@ -113,31 +129,37 @@ Value *DeviceContraction::keepNonZero(Value *chunk, Value *scale, Value *words) 
   return e.emitIfElse(hasZero(b, words), keepSome, words);
 }
 
-/// The size of sums of the block, scales still in them, below which neighbours may be what was lost; a power of two
-/// (f32).
+/// The size of sums of the block, scales still in them, below which neighbours may be what was
+/// lost; a power of two (f32).
 Value *DeviceContraction::smallestSum(const WgmmaProduct &product) {
   constexpr int bias = 127, mantissaBits = 23;
   int64_t pointsOfStep = int64_t(product.a.shared.depth()) * product.substeps;
-  Value *points = b.CreateTrunc(b.CreateMul(product.kLoop.steps, i64(pointsOfStep)), b.getInt32Ty());
+  Value *points =
+      b.CreateTrunc(b.CreateMul(product.kLoop.steps, i64(pointsOfStep)), b.getInt32Ty());
   // The exponent of the next power of four.
-  Value *bits = b.CreateSub(i32(33), b.CreateBinaryIntrinsic(Intrinsic::ctlz, points, b.getFalse()));
+  Value *bits =
+      b.CreateSub(i32(33), b.CreateBinaryIntrinsic(Intrinsic::ctlz, points, b.getFalse()));
   bool hasWindow = product.a.window || product.b.window;
-  Value *exponent = b.CreateAdd(b.CreateLShr(bits, i32(1)),
-                                i32(bias + smallSumExponent(products[product.number].isRounded, hasWindow)));
+  Value *exponent =
+      b.CreateAdd(b.CreateLShr(bits, i32(1)),
+                  i32(bias + smallSumExponent(products[product.number].isRounded, hasWindow)));
   return b.CreateBitCast(b.CreateShl(exponent, i32(mantissaBits)), b.getFloatTy());
 }
 
-/// One over the scale of a line of which that is the `largest` of the first step and that the `least`, less 1, of what
-/// is the largest of neighbours and not 0, as bits: below 0 where the line is wide.
+/// One over the scale of a line of which that is the `largest` of the first step and that the
+/// `least`, less 1, of what is the largest of neighbours and not 0, as bits: below 0 where the line
+/// is wide.
 Value *DeviceContraction::inverseScale(Value *largest, Value *least, int scaledExponent) {
   constexpr int mantissaBits = 23;
-  Value *limit = b.CreateBinaryIntrinsic(Intrinsic::usub_sat, largest, i32(-wideExponent << mantissaBits));
+  Value *limit =
+      b.CreateBinaryIntrinsic(Intrinsic::usub_sat, largest, i32(-wideExponent << mantissaBits));
   Value *inverse = scaleOf(largest, /*isInverse=*/true, scaledExponent);
   return b.CreateSelect(b.CreateICmpULT(least, limit), b.CreateFNeg(inverse), inverse);
 }
 
 /// Whether one of this thread's lines is wide.
-Value *DeviceContraction::hasWideLine(const WgmmaProduct &product, TileCoord place, unsigned numAccumulators) {
+Value *DeviceContraction::hasWideLine(const WgmmaProduct &product, TileCoord place,
+                                      unsigned numAccumulators) {
   Type *word = b.getInt32Ty(), *pair = FixedVectorType::get(word, 2);
   Value *rows = scaleOfLine(product, place.row);
   Value *columns = scaleOfLine(product, b.CreateAdd(place.column, i32(product.b.firstLine)));
@@ -149,16 +171,17 @@ Value *DeviceContraction::hasWideLine(const WgmmaProduct &product, TileCoord pla
       i64(0), i64(2 * numAccumulators), i64(8), {ofRows}, // of every eight columns two
       [&](Value *column, ArrayRef<Value *> current) -> SmallVector<Value *> {
         Value *two = b.CreateAlignedLoad(pair, at(columns, b.CreateTrunc(column, word)), Align(8));
-        Value *both = b.CreateOr(b.CreateExtractElement(two, uint64_t(0)), b.CreateExtractElement(two, uint64_t(1)));
+        Value *both = b.CreateOr(b.CreateExtractElement(two, uint64_t(0)),
+                                 b.CreateExtractElement(two, uint64_t(1)));
         return {b.CreateOr(current.front(), both)};
       },
       "column")[0];
   return b.CreateICmpSLT(signs, i32(0));
 }
 
-/// What the sizes of a thread's sums are looked at in: for each two of its rows that its sums are in, all bits but
-/// signs where the row is the statement's, none where it is not. Such a row is the last again: what it tells would be
-/// told as often.
+/// What the sizes of a thread's sums are looked at in: for each two of its rows that its sums are
+/// in, all bits but signs where the row is the statement's, none where it is not. Such a row is the
+/// last again: what it tells would be told as often.
 std::array<Value *, 2> DeviceContraction::masksOfRows(Value *row) {
   constexpr uint32_t withoutSigns = 0x7fff7fff;
   std::array<Value *, 2> masks{i32(withoutSigns), i32(withoutSigns)};
@@ -169,31 +192,42 @@ std::array<Value *, 2> DeviceContraction::masksOfRows(Value *row) {
   return masks;
 }
 
-static Value *larger(IRBuilder<> &b, Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umax, one, other); }
-static Value *smaller(IRBuilder<> &b, Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umin, one, other); }
+static Value *larger(IRBuilder<> &b, Value *one, Value *other) {
+  return b.CreateBinaryIntrinsic(Intrinsic::umax, one, other);
+}
+static Value *smaller(IRBuilder<> &b, Value *one, Value *other) {
+  return b.CreateBinaryIntrinsic(Intrinsic::umin, one, other);
+}
 
 /// Sizes so that 0 is the largest number: so is what is next to it, and one comparison tells.
-static Value *order(IRBuilder<> &b, Value *sizes) { return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1)); }
+static Value *order(IRBuilder<> &b, Value *sizes) {
+  return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1));
+}
 
 /// Of what is in the two halves of a word.
 using Choice = Value *(IRBuilder<> &, Value *, Value *);
 static Value *ofHalves(IRBuilder<> &b, Value *halves, Choice choose) {
-  return choose(b, b.CreateExtractElement(halves, uint64_t(0)), b.CreateExtractElement(halves, uint64_t(1)));
+  return choose(b, b.CreateExtractElement(halves, uint64_t(0)),
+                b.CreateExtractElement(halves, uint64_t(1)));
 }
 
-/// How large this thread's sums are, in order. Upper halves tell: limits are powers of two, and sums that are not 0 are
-/// no less than products of planes, 2^-48. A word has those of two columns.
-DeviceContraction::AccumulatorSizes DeviceContraction::sizesOf(ArrayRef<Value *> accumulators, TileCoord first) {
+/// How large this thread's sums are, in order. Upper halves tell: limits are powers of two, and
+/// sums that are not 0 are no less than products of planes, 2^-48. A word has those of two columns.
+DeviceContraction::AccumulatorSizes DeviceContraction::sizesOf(ArrayRef<Value *> accumulators,
+                                                               TileCoord first) {
   constexpr int nextRow = 4; // lanes: rows follow each other (Wgmma.h)
   constexpr uint32_t halves = 0x7632;
   Type *word = b.getInt32Ty(), *pairOfHalves = FixedVectorType::get(b.getInt16Ty(), 2);
   std::array<Value *, 2> masks = masksOfRows(first.row);
   auto bitsOf = [&](unsigned number) { return b.CreateBitCast(accumulators[number], word); };
   auto sizesAt = [&](unsigned number) {
-    Value *pair = b.CreateIntrinsic(word, Intrinsic::nvvm_prmt, {bitsOf(number), bitsOf(number + 1), i32(halves)});
+    Value *pair = b.CreateIntrinsic(word, Intrinsic::nvvm_prmt,
+                                    {bitsOf(number), bitsOf(number + 1), i32(halves)});
     return order(b, b.CreateBitCast(b.CreateAnd(pair, masks[number / 2 % 2]), pairOfHalves));
   };
-  auto choose = [&](Value *condition, Value *one, Value *other) { return b.CreateSelect(condition, one, other); };
+  auto choose = [&](Value *condition, Value *one, Value *other) {
+    return b.CreateSelect(condition, one, other);
+  };
 
   AccumulatorSizes sizes;
   // Of two words of columns a lane and that of the next row have one each to look at.
@@ -210,57 +244,69 @@ DeviceContraction::AccumulatorSizes DeviceContraction::sizesOf(ArrayRef<Value *>
       ofAll = smaller(b, ofAll, sizes.ofFours.back());
     }
     Value *given = choose(isNext, ofTwo[0], ofTwo[1]), *kept = choose(isNext, ofTwo[1], ofTwo[0]);
-    given = b.CreateIntrinsic(word, Intrinsic::nvvm_shfl_sync_bfly_i32, {i32(-1), given, i32(nextRow), i32(31)});
-    ofColumns = smaller(b, ofColumns, larger(b, b.CreateBitCast(kept, pairOfHalves), b.CreateBitCast(given, pairOfHalves)));
+    given = b.CreateIntrinsic(word, Intrinsic::nvvm_shfl_sync_bfly_i32,
+                              {i32(-1), given, i32(nextRow), i32(31)});
+    ofColumns = smaller(
+        b, ofColumns,
+        larger(b, b.CreateBitCast(kept, pairOfHalves), b.CreateBitCast(given, pairOfHalves)));
   }
-  Value *mostly = Constant::getAllOnesValue(b.getInt16Ty()), *minOfRows = mostly, *largest = b.getInt16(0);
+  Value *mostly = Constant::getAllOnesValue(b.getInt16Ty()), *minOfRows = mostly,
+        *largest = b.getInt16(0);
   for (unsigned which = 0; which < 2; ++which) {
     Value *both = ofHalves(b, ofRows[which], larger);
     minOfRows = smaller(b, minOfRows, both);
     largest = larger(b, largest, choose(b.CreateICmpNE(masks[which], i32(0)), both, b.getInt16(0)));
   }
-  // Columns beyond the last are the last again: four of the thread's are others. So are rows: one of the thread's is
-  // another.
+  // Columns beyond the last are the last again: four of the thread's are others. So are rows: one
+  // of the thread's is another.
   Value *areOthers = b.CreateICmpNE(masks[0], i32(0));
   if (!here.columns.fits) {
     Value *fourth = b.CreateAdd(here.columns.first, wide(b.CreateAdd(first.column, i32(9))));
     areOthers = b.CreateAnd(areOthers, b.CreateICmpSLT(fourth, here.columns.total));
   }
   sizes.largest = choose(areOthers, largest, mostly);
-  sizes.minOfNeighbourhoods = smaller(b, ofHalves(b, ofColumns, smaller), choose(areOthers, minOfRows, mostly));
+  sizes.minOfNeighbourhoods =
+      smaller(b, ofHalves(b, ofColumns, smaller), choose(areOthers, minOfRows, mostly));
   sizes.least = ofHalves(b, ofAll, smaller);
   return sizes;
 }
 
-/// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of its sums are alone;
-/// scales are still in them. The warp's threads come here together.
-DeviceContraction::AccuracyFlags DeviceContraction::flagInaccurate(const WgmmaProduct &product, ArrayRef<Value *> accumulators) {
+/// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of
+/// its sums are alone; scales are still in them. The warp's threads come here together.
+DeviceContraction::AccuracyFlags DeviceContraction::flagInaccurate(const WgmmaProduct &product,
+                                                                   ArrayRef<Value *> accumulators) {
   Type *word = b.getInt32Ty();
   TileCoord first = wgmmaAccumulatorAt(b, tile, here.thread, here.lane, i32(0));
   AccumulatorSizes sizes = sizesOf(accumulators, first);
   Value *limit = smallestSum(product);
   auto below = [&](int exponent) { // as sizes in order
     Value *less = b.CreateFMul(limit, ConstantFP::get(b.getFloatTy(), std::ldexp(1.0, -exponent)));
-    return order(b, b.CreateTrunc(b.CreateLShr(b.CreateBitCast(less, word), i32(16)), b.getInt16Ty()));
+    return order(b,
+                 b.CreateTrunc(b.CreateLShr(b.CreateBitCast(less, word), i32(16)), b.getInt16Ty()));
   };
   int alone = singleSumExponent(products[product.number].isRounded);
   auto look = [&]() -> SmallVector<Value *> {
     Value *isWide = hasWideLine(product, first, accumulators.size());
-    auto limitOf = [&](int exponent) { return b.CreateSelect(isWide, below(exponent), below(exponent + narrowExponent)); };
+    auto limitOf = [&](int exponent) {
+      return b.CreateSelect(isWide, below(exponent), below(exponent + narrowExponent));
+    };
     Value *both = b.CreateVectorSplat(2, limitOf(alone)), *flagged = i32(0);
     for (auto [number, ofFour] : enumerate(sizes.ofFours)) {
-      Value *isFlagged = b.CreateICmpNE(b.CreateBitCast(smaller(b, ofFour, both), word), b.CreateBitCast(both, word));
+      Value *isFlagged = b.CreateICmpNE(b.CreateBitCast(smaller(b, ofFour, both), word),
+                                        b.CreateBitCast(both, word));
       flagged = b.CreateSelect(isFlagged, b.CreateOr(flagged, i32(int64_t(1) << number)), flagged);
     }
     return {b.CreateICmpULT(sizes.minOfNeighbourhoods, limitOf(0)), flagged};
   };
-  Value *isSuspect = b.CreateOr(b.CreateICmpULT(sizes.minOfNeighbourhoods, below(0)), b.CreateICmpULT(sizes.least, below(alone)));
+  Value *isSuspect = b.CreateOr(b.CreateICmpULT(sizes.minOfNeighbourhoods, below(0)),
+                                b.CreateICmpULT(sizes.least, below(alone)));
   SmallVector<Value *> found = e.emitIfElse(isSuspect, look, {b.getFalse(), i32(0)});
   // Of many the whole tile is sooner added up again.
   Value *own = b.CreateUnaryIntrinsic(Intrinsic::ctpop, found[1]);
   Value *flagged = b.CreateIntrinsic(word, Intrinsic::nvvm_redux_sync_add, {own, i32(-1)});
   Value *areMany = b.CreateICmpUGT(flagged, i32(maxFlaggedSums));
-  Value *isInaccurate = b.CreateOr(b.CreateOr(found[0], areMany), b.CreateICmpULT(sizes.largest, below(0)));
+  Value *isInaccurate =
+      b.CreateOr(b.CreateOr(found[0], areMany), b.CreateICmpULT(sizes.largest, below(0)));
   return {isInaccurate, found[1], b.CreateSelect(areMany, i32(0), flagged)};
 }
 
@@ -268,21 +314,24 @@ DeviceContraction::AccuracyFlags DeviceContraction::flagInaccurate(const WgmmaPr
 // Lone sums again
 //===----------------------------------------------------------------------===//
 
-/// The block's sums of two of the tile's rows and two of its columns (i32), rows first, the same for the warp, which
-/// adds them up in f32.
-std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product, ArrayRef<Value *> rows,
-                                                    ArrayRef<Value *> columns) {
+/// The block's sums of two of the tile's rows and two of its columns (i32), rows first, the same
+/// for the warp, which adds them up in f32.
+std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product,
+                                                        ArrayRef<Value *> rows,
+                                                        ArrayRef<Value *> columns) {
   constexpr unsigned warpThreads = 32;
   product.a.vector = product.b.vector = 1;
   int64_t pointsOfStep = int64_t(product.a.shared.depth()) * product.substeps;
   assert(pointsOfStep % warpThreads == 0 && "a unit has 8, a line of a stage 4 or 8 units");
   // Points of a thread whose loads are under way together.
   unsigned atOnce = pointsOfStep % (2 * warpThreads) ? 1 : 2;
-  Value *points = b.CreateMul(product.kLoop.steps, i64(pointsOfStep)), *zero = ConstantFP::get(b.getFloatTy(), 0);
+  Value *points = b.CreateMul(product.kLoop.steps, i64(pointsOfStep)),
+        *zero = ConstantFP::get(b.getFloatTy(), 0);
   auto numbersOf = [&](const WgmmaOperand &operand, ArrayRef<Value *> lines) {
     return std::array{numberOf(operand, wide(lines[0]), 1), numberOf(operand, wide(lines[1]), 1)};
   };
-  std::array<Value *, 2> rowNumbers = numbersOf(product.a, rows), columnNumbers = numbersOf(product.b, columns);
+  std::array<Value *, 2> rowNumbers = numbersOf(product.a, rows),
+                         columnNumbers = numbersOf(product.b, columns);
   e.keepNextLoopRolled = true;
   SmallVector<Value *> accumulators = e.emitLoop(
       i64(0), points, i64(warpThreads * atOnce), SmallVector<Value *>(4, zero),
@@ -291,7 +340,8 @@ std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product, Ar
         for (unsigned n = 0; n < atOnce; ++n) {
           Value *point = b.CreateAdd(first, wide(b.CreateAdd(here.lane, i32(n * warpThreads))));
           Value *step = stepInKLoop(product.kLoop, b.CreateUDiv(point, i64(pointsOfStep)));
-          Value *k = b.CreateAdd(b.CreateMul(step, i64(pointsOfStep)), b.CreateURem(point, i64(pointsOfStep)));
+          Value *k = b.CreateAdd(b.CreateMul(step, i64(pointsOfStep)),
+                                 b.CreateURem(point, i64(pointsOfStep)));
           for (Value *number : rowNumbers)
             factors[n].push_back(loadElement(product, product.a, k, number));
           for (Value *number : columnNumbers)
@@ -311,20 +361,25 @@ std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product, Ar
   return {accumulators[0], accumulators[1], accumulators[2], accumulators[3]};
 }
 
-/// Puts what lone sums are into their places among those from `base` on, where all of the warp's are; its threads come
-/// here together.
-void DeviceContraction::recomputeFlagged(const WgmmaProduct &product, const AccuracyFlags &flags, unsigned base) {
+/// Puts what lone sums are into their places among those from `base` on, where all of the warp's
+/// are; its threads come here together.
+void DeviceContraction::recomputeFlagged(const WgmmaProduct &product, const AccuracyFlags &flags,
+                                         unsigned base) {
   Type *word = b.getInt32Ty();
-  auto first = [&](Value *bits) { return b.CreateBinaryIntrinsic(Intrinsic::cttz, bits, b.getFalse()); };
+  auto first = [&](Value *bits) {
+    return b.CreateBinaryIntrinsic(Intrinsic::cttz, bits, b.getFalse());
+  };
   e.keepNextLoopRolled = true;
   e.emitLoop(
       i64(0), wide(flags.numFlagged), i64(1), flags.flagged,
       [&](Value *, ArrayRef<Value *> left) -> SmallVector<Value *> {
         // The first four of the first thread that has some.
         Value *hasSome = b.CreateICmpNE(left.front(), i32(0));
-        Value *owner = first(b.CreateIntrinsic(word, Intrinsic::nvvm_vote_ballot_sync, {i32(-1), hasSome}));
-        Value *number = b.CreateIntrinsic(word, Intrinsic::nvvm_shfl_sync_idx_i32,
-                                          {i32(-1), b.CreateShl(first(left.front()), i32(2)), owner, i32(31)});
+        Value *owner =
+            first(b.CreateIntrinsic(word, Intrinsic::nvvm_vote_ballot_sync, {i32(-1), hasSome}));
+        Value *number =
+            b.CreateIntrinsic(word, Intrinsic::nvvm_shfl_sync_idx_i32,
+                              {i32(-1), b.CreateShl(first(left.front()), i32(2)), owner, i32(31)});
         TileCoord place = wgmmaAccumulatorAt(b, tile, here.thread, owner, number);
         Value *rows[] = {place.row, b.CreateAdd(place.row, i32(8))};
         Value *columns[] = {place.column, b.CreateAdd(place.column, i32(1))};
@@ -334,7 +389,8 @@ void DeviceContraction::recomputeFlagged(const WgmmaProduct &product, const Accu
           Value *inGroup = b.CreateSub(place.column, warpgroupCorner(b, tile, here.thread).column);
           for (unsigned which = 0; which < 2; ++which)
             storePair(accumulators[2 * which], accumulators[2 * which + 1],
-                      here.accumulatorAddress(rows[which], b.CreateAdd(here.epilogueCorner(), inGroup), base));
+                      here.accumulatorAddress(rows[which],
+                                              b.CreateAdd(here.epilogueCorner(), inGroup), base));
         });
         Value *remaining = b.CreateAnd(left.front(), b.CreateSub(left.front(), i32(1)));
         return {b.CreateSelect(isOwner, remaining, left.front())};

@@ -17,7 +17,8 @@ using namespace tegula;
 
 static constexpr unsigned sharedSpace = 3;
 
-BlockTile::BlockTile(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile, const TileMemory &memory)
+BlockTile::BlockTile(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
+                     const TileMemory &memory)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), memory(memory),
       axes(cast<tgl::AxesOp>(tgl::ParallelOp(plan.op).getOperation())), epilogueRows(tile.rows) {}
 
@@ -34,7 +35,8 @@ void BlockTile::selectSlice(unsigned numRows, Value *first) {
 }
 
 unsigned BlockTile::accumulatorsBase(unsigned product) const {
-  return isPart ? product * epilogueRows * memory.accumulatorsPitch() * 4 : memory.accumulatorsBase(product);
+  return isPart ? product * epilogueRows * memory.accumulatorsPitch() * 4
+                : memory.accumulatorsBase(product);
 }
 
 //===----------------------------------------------------------------------===//
@@ -64,7 +66,8 @@ int64_t BlockTile::paddedExtent(tgl::AxesOp op, unsigned axis) const {
     return 0;
   unsigned images = plan.columns.size() - paddedExtents.size();
   auto place = llvm::find(plan.columns, axis) - plan.columns.begin();
-  return place >= images && place < int64_t(plan.columns.size()) ? paddedExtents[place - images] : 0;
+  return place >= images && place < int64_t(plan.columns.size()) ? paddedExtents[place - images]
+                                                                 : 0;
 }
 
 Value *BlockTile::paddedColumnExists(Value *number) const {
@@ -98,9 +101,11 @@ Value *BlockTile::pointsOf(tgl::AxesOp op, ArrayRef<unsigned> group) const {
   return result;
 }
 
-/// The quotient and the rest of `number` by `extent`. Of `a*m + b` with a multiple of the extent as m those of b
-/// alone are to be found: elements of a step of which b's quotient is the same then have it in common.
-static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *extent, bool isShort) {
+/// The quotient and the rest of `number` by `extent`. Of `a*m + b` with a multiple of the extent as
+/// m those of b alone are to be found: elements of a step of which b's quotient is the same then
+/// have it in common.
+static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *extent,
+                                          bool isShort) {
   using namespace PatternMatch;
   Value *factor = nullptr, *remainder = nullptr;
   const APInt *multiple = nullptr;
@@ -112,17 +117,20 @@ static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *
     Value *before = b.CreateMul(factor, b.getInt(multiple->udiv(by->getValue())));
     return {b.CreateAdd(before, b.CreateUDiv(remainder, extent)), b.CreateURem(remainder, extent)};
   }
-  auto *type = isShort && !by ? b.getInt32Ty() : b.getInt64Ty(); // by constants LLVM knows what divisions share
+  auto *type = isShort && !by ? b.getInt32Ty()
+                              : b.getInt64Ty(); // by constants LLVM knows what divisions share
   number = b.CreateTrunc(number, type);
   extent = b.CreateTrunc(extent, type);
   return {b.CreateZExt(b.CreateUDiv(number, extent), b.getInt64Ty()),
           b.CreateZExt(b.CreateURem(number, extent), b.getInt64Ty())};
 }
 
-void BlockTile::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses, Value *number) const {
+void BlockTile::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
+                          Value *number) const {
   // What the others leave is the first axis' that has more than one point.
-  const unsigned *first =
-      find_if(group, [&](unsigned axis) { return paddedExtent(op, axis) > 1 || tgl::knownPoints(op, axis) != 1; });
+  const unsigned *first = find_if(group, [&](unsigned axis) {
+    return paddedExtent(op, axis) > 1 || tgl::knownPoints(op, axis) != 1;
+  });
   unsigned front = first != group.end() ? *first : group.empty() ? 0 : group.front();
   bool isShort = numbersFit32Bit(op, group);
   for (unsigned axis : reverse(group)) {
@@ -136,7 +144,8 @@ void BlockTile::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collaps
       std::tie(number, digit) = divide(b, number, extent, isShort);
     }
     if (paddedExtent(op, axis)) // those that are there for the padding are the last again
-      digit = b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
+      digit =
+          b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
     e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
     e.setCountsOthers(op.getAxes()[axis], collapses && axis == group.back() && group.size() > 1);
   }
@@ -152,7 +161,8 @@ Value *BlockTile::readSreg(Intrinsic::ID id) const {
 
 Value *BlockTile::opaque(Value *word) const {
   auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {word});
+  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true),
+                      {word});
 }
 
 Value *BlockTile::opaqueThread() const {
@@ -173,15 +183,17 @@ Value *BlockTile::accumulatorAddress(Value *row, Value *column, unsigned base) c
 }
 
 Value *BlockTile::epilogueCorner() const {
-  return b.CreateUDiv(warpgroupCorner(b, tile, thread).column, i32(warpgroupColumns(tile) / warpgroupEpilogueColumns()));
+  return b.CreateUDiv(warpgroupCorner(b, tile, thread).column,
+                      i32(warpgroupColumns(tile) / warpgroupEpilogueColumns()));
 }
 
 void BlockTile::begin() {
   shared = b.GetInsertBlock()->getModule()->getNamedGlobal("tegula_shared_memory");
   if (!shared) {
-    shared = new GlobalVariable(*b.GetInsertBlock()->getModule(), ArrayType::get(b.getInt8Ty(), 0),
-                                false, GlobalValue::ExternalLinkage, nullptr, "tegula_shared_memory", nullptr,
-                                GlobalValue::NotThreadLocal, sharedSpace);
+    shared =
+        new GlobalVariable(*b.GetInsertBlock()->getModule(), ArrayType::get(b.getInt8Ty(), 0),
+                           false, GlobalValue::ExternalLinkage, nullptr, "tegula_shared_memory",
+                           nullptr, GlobalValue::NotThreadLocal, sharedSpace);
     shared->setAlignment(Align(WgmmaSharedLayout::alignment));
   }
   thread = readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x);

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Describes the tile of a block for the mainloop (DeviceContraction.h) and the epilogue (Epilogue.h): the thread and lane, the
-// rows and columns of the statement, and where accumulators are in shared memory.
+// Describes the tile of a block for the mainloop (DeviceContraction.h) and the epilogue
+// (Epilogue.h): the thread and lane, the rows and columns of the statement, and where accumulators
+// are in shared memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCKTILE_H
@@ -20,13 +21,14 @@
 
 namespace tegula {
 
-/// The tile and threads that the current code is for. Code for another tile or other threads changes the members and restores
-/// them. It owns nothing that it refers to.
+/// The tile and threads that the current code is for. Code for another tile or other threads
+/// changes the members and restores them. It owns nothing that it refers to.
 class BlockTile {
   using Value = llvm::Value;
 
 public:
-  BlockTile(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile, const TileMemory &memory);
+  BlockTile(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
+            const TileMemory &memory);
   BlockTile(const BlockTile &) = delete;
 
   Emitter &e;
@@ -43,9 +45,11 @@ public:
 
   /// Sets the members above, except for the first row and column, which depend on the tile.
   void begin();
-  /// Restricts the epilogue to `numRows` rows from row `first` (i64) of the tile; accumulators stay where they are.
+  /// Restricts the epilogue to `numRows` rows from row `first` (i64) of the tile; accumulators stay
+  /// where they are.
   void selectRows(unsigned numRows, Value *first);
-  /// Restricts the epilogue in the same way for a block whose shared memory holds the accumulators of these rows only.
+  /// Restricts the epilogue in the same way for a block whose shared memory holds the accumulators
+  /// of these rows only.
   void selectSlice(unsigned numRows, Value *first);
 
   //===--- Linear indices over groups of axes: the last axis is fastest ---===//
@@ -57,10 +61,13 @@ public:
   IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   Value *pointsOf(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   /// Sets the axes of `group` to point `number` (i64).
-  void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number) const;
+  void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses,
+                 Value *number) const;
 
   /// Pads the last axes of the columns to `extents` points.
-  void padColumns(llvm::ArrayRef<int64_t> extents) { paddedExtents.assign(extents.begin(), extents.end()); }
+  void padColumns(llvm::ArrayRef<int64_t> extents) {
+    paddedExtents.assign(extents.begin(), extents.end());
+  }
   llvm::ArrayRef<int64_t> paddedColumns() const { return paddedExtents; }
   bool isPadded() const { return !paddedExtents.empty(); }
   /// The padded extent of the axis; 0: it is not padded.
@@ -70,14 +77,18 @@ public:
 
   //===--- Accumulators in shared memory ---===//
 
-  llvm::Type *accumulatorType() const { return plan.element.isF32() ? b.getFloatTy() : static_cast<llvm::Type *>(b.getInt32Ty()); }
+  llvm::Type *accumulatorType() const {
+    return plan.element.isF32() ? b.getFloatTy() : static_cast<llvm::Type *>(b.getInt32Ty());
+  }
   Value *sharedAt(Value *bytes) const;
   /// Byte offset of the accumulators of a product.
   unsigned accumulatorsBase(unsigned product) const;
   /// Address of element [row][column] of the accumulators at `base`.
   Value *accumulatorAddress(Value *row, Value *column, unsigned base) const;
   /// Columns of a warpgroup that are in shared memory at a time.
-  unsigned warpgroupEpilogueColumns() const { return warpgroupColumns(tile) * memory.epilogueColumns() / tile.columns; }
+  unsigned warpgroupEpilogueColumns() const {
+    return warpgroupColumns(tile) * memory.epilogueColumns() / tile.columns;
+  }
   /// First of these columns for the thread's warpgroup.
   Value *epilogueCorner() const;
 
@@ -86,8 +97,8 @@ public:
   Value *readSreg(llvm::Intrinsic::ID id) const;
   /// Hides an i32 from the optimiser, where it is computed.
   Value *opaque(Value *word) const;
-  /// The thread index, hidden from the optimiser, so that addresses are computed in the loop: hoisted, they would take registers
-  /// that accumulators need.
+  /// The thread index, hidden from the optimiser, so that addresses are computed in the loop:
+  /// hoisted, they would take registers that accumulators need.
   Value *opaqueThread() const;
 
 private:
@@ -97,7 +108,8 @@ private:
 
   llvm::GlobalVariable *shared = nullptr;
   bool isPart = false;
-  Value *firstAccumulatorRow = nullptr; ///< i32: first selected row among those that have accumulators; null: 0
+  Value *firstAccumulatorRow =
+      nullptr; ///< i32: first selected row among those that have accumulators; null: 0
   llvm::SmallVector<int64_t> paddedExtents;
 };
 

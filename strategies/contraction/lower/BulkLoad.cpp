@@ -6,19 +6,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Planes of packed operands (PrepackOperands.cpp) lie in memory as the bytes of a stage. One thread has each side brought
-// by one instruction (cp.async.bulk; PTX ISA, "Data Movement and Conversion Instructions: Bulk copy"), so that producers
-// need next to no registers and no places of their own:
+// Planes of packed operands (PrepackOperands.cpp) lie in memory as the bytes of a stage. One thread
+// has each side brought by one instruction (cp.async.bulk; PTX ISA, "Data Movement and Conversion
+// Instructions: Bulk copy"), so that producers need next to no registers and no places of their
+// own:
 //
-//   one thread of the producers, for each stage:  wait until it is empty (named barrier); tell its barrier in
-//                                                 shared memory how many bytes come; start the copies
-//   each warp that multiplies:                    wait for the phase of the stage's barrier; multiply; empty
+//   one thread of the producers, for each stage:  wait until it is empty (named barrier); tell its
+//   barrier in
+//                                                 shared memory how many bytes come; start the
+//                                                 copies
+//   each warp that multiplies:                    wait for the phase of the stage's barrier;
+//   multiply; empty
 //
-// Operands that nothing is done to come in the same way, as boxes of their tensors (TmaDescriptors.cpp).
+// Operands that nothing is done to come in the same way, as boxes of their tensors
+// (TmaDescriptors.cpp).
 //
-// A barrier in shared memory is waited for, not met at: warpgroups that multiply go on by themselves, so one's products
-// are under way while the other adds up. The barriers come after all else in shared memory, a set for each product, as
-// their phases go on where a block's products begin with an empty ring.
+// A barrier in shared memory is waited for, not met at: warpgroups that multiply go on by
+// themselves, so one's products are under way while the other adds up. The barriers come after all
+// else in shared memory, a set for each product, as their phases go on where a block's products
+// begin with an empty ring.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -29,10 +35,12 @@
 using namespace llvm;
 using namespace tegula;
 
-/// Whether stages are in memory as shared memory has them, or maps say how they are. Windows are gathered.
+/// Whether stages are in memory as shared memory has them, or maps say how they are. Windows are
+/// gathered.
 bool DeviceContraction::usesBulkLoads() const {
-  return usesTma() || (e.options.usesBulkLoads && isPrepacked() &&
-                        none_of(prepacked, [](const PrepackedProduct &pack) { return pack.a || pack.b; }));
+  return usesTma() ||
+         (e.options.usesBulkLoads && isPrepacked() &&
+          none_of(prepacked, [](const PrepackedProduct &pack) { return pack.a || pack.b; }));
 }
 
 /// By producers' first thread: others may use them after a barrier.
@@ -45,12 +53,15 @@ void DeviceContraction::initStageBarriers() {
 
 /// Starts the copy of so many bytes, which `barrier` counts.
 void DeviceContraction::loadBulk(Value *to, Value *from, unsigned bytes, Value *barrier) {
-  auto *type = FunctionType::get(b.getVoidTy(), {b.getInt32Ty(), from->getType(), b.getInt32Ty(), b.getInt32Ty()}, false);
-  InlineAsm *copy = InlineAsm::get(type,
-                                   "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, "
-                                   "[$3];",
-                                   "r,l,r,r,~{memory}", /*hasSideEffects=*/true);
-  b.CreateCall(copy, {b.CreatePtrToInt(to, b.getInt32Ty()), from, i32(bytes), b.CreatePtrToInt(barrier, b.getInt32Ty())});
+  auto *type = FunctionType::get(
+      b.getVoidTy(), {b.getInt32Ty(), from->getType(), b.getInt32Ty(), b.getInt32Ty()}, false);
+  InlineAsm *copy = InlineAsm::get(
+      type,
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, "
+      "[$3];",
+      "r,l,r,r,~{memory}", /*hasSideEffects=*/true);
+  b.CreateCall(copy, {b.CreatePtrToInt(to, b.getInt32Ty()), from, i32(bytes),
+                      b.CreatePtrToInt(barrier, b.getInt32Ty())});
 }
 
 /// Has a tile's stages brought, in the order of all that go through the ring.
@@ -66,22 +77,28 @@ void DeviceContraction::produceBulkLoads(const WgmmaProduct &product) {
   e.emitLoop(
       begin, numStages(product), i64(1), {},
       [&](Value *number, ArrayRef<Value *>) {
-        Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
+        Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()),
+              *stage = inRing(inBlock);
         Value *step = stepInKLoop(product.kLoop, b.CreateUDiv(number, i64(product.substeps)));
-        Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), b.CreateURem(number, i64(product.substeps)));
+        Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)),
+                                   b.CreateURem(number, i64(product.substeps)));
         std::array<Value *, 2> from; // where planes lie, or maps
         for (bool ofRows : {true, false}) {
           const WgmmaOperand &operand = ofRows ? product.a : product.b;
-          from[!ofRows] = isPrepacked() ? prepackedTermsOf(operand, sides[2 * product.number + !ofRows], inSum) : tmaDescriptorOf(product, operand);
+          from[!ofRows] =
+              isPrepacked() ? prepackedTermsOf(operand, sides[2 * product.number + !ofRows], inSum)
+                            : tmaDescriptorOf(product, operand);
         }
         async::acquire(b, rings[product.number], inBlock);
         e.emitIf(isFirst, [&] {
-          Value *barrier = async::expectBytes(b, rings[product.number], inBlock, product.stageBytes());
+          Value *barrier =
+              async::expectBytes(b, rings[product.number], inBlock, product.stageBytes());
           Value *base = stageAddress(product, stage);
           for (bool ofRows : {true, false}) {
             const WgmmaOperand &operand = ofRows ? product.a : product.b;
             if (usesTma())
-              loadTma(operand, from[!ofRows], b.CreateMul(inSum, i64(operand.shared.depth())), base, barrier);
+              loadTma(operand, from[!ofRows], b.CreateMul(inSum, i64(operand.shared.depth())), base,
+                      barrier);
             else
               loadBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand.offset)), from[!ofRows],
                        operand.shared.bytes(), barrier);

@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Producers copy bytes as they lie in memory, or as a launch before has ordered them: lines along the sum, 128 points
-// of it a stage.
+// Producers copy bytes as they lie in memory, or as a launch before has ordered them: lines along
+// the sum, 128 points of it a stage.
 //
-// Sums of integers are exact, modulo 2^32, and stay in the registers of the tensor cores' products. Of f8 Hopper's
-// tensor cores keep 14 bits of what they add up (DeepSeek-V3, arXiv 2412.19437, section 3.3.2), so a stage is summed
-// up from 0 and added to f32 sums: errors do not grow with the length of a sum. A warpgroup has no registers for two
-// sets of sums of 256 columns; it takes 128 of them at a time, and while it adds another one's products are under way.
+// Sums of integers are exact, modulo 2^32, and stay in the registers of the tensor cores' products.
+// Of f8 Hopper's tensor cores keep 14 bits of what they add up (DeepSeek-V3, arXiv 2412.19437,
+// section 3.3.2), so a stage is summed up from 0 and added to f32 sums: errors do not grow with the
+// length of a sum. A warpgroup has no registers for two sets of sums of 256 columns; it takes 128
+// of them at a time, and while it adds another one's products are under way.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread has one position along the lines of a tile and every so-manieth line, where that comes out even. So neighbouring threads
-// have neighbours in memory, and what an element's place has in common with the thread's other elements
-// is computed once.
+// A thread has one position along the lines of a tile and every so-manieth line, where that comes
+// out even. So neighbouring threads have neighbours in memory, and what an element's place has in
+// common with the thread's other elements is computed once.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -25,24 +25,28 @@ using namespace tegula;
 /// Of this many elements a thread keeps the places in registers.
 static constexpr unsigned maxAddresses = 4;
 
-/// Whether all vectors of a thread have one position in their lines: not where threads are no multiple of a line's, as of 192 columns.
+/// Whether all vectors of a thread have one position in their lines: not where threads are no
+/// multiple of a line's, as of 192 columns.
 bool DeviceContraction::havePositions(const Operand &operand) const {
   return threads() % (operand.shared.lineLength() / operand.vector) == 0;
 }
 
 /// The element that vector `index` of this thread starts with; `step` counts the sum's steps.
-DeviceContraction::OperandCoord DeviceContraction::coordOf(const Product &product, const Operand &operand,
-                                                    Value *step, Value *index) {
+DeviceContraction::OperandCoord DeviceContraction::coordOf(const Product &product,
+                                                           const Operand &operand, Value *step,
+                                                           Value *index) {
   const MmaSharedLayout &shared = operand.shared;
   unsigned perLine = shared.lineLength() / operand.vector;
   bool isEven = havePositions(operand);
-  Value *number = isEven ? here.thread : b.CreateAdd(here.thread, b.CreateMul(index, i32(threads())));
+  Value *number =
+      isEven ? here.thread : b.CreateAdd(here.thread, b.CreateMul(index, i32(threads())));
   Value *position = b.CreateMul(b.CreateURem(number, i32(perLine)), i32(operand.vector));
   Value *line = b.CreateUDiv(number, i32(perLine));
   if (isEven)
     line = b.CreateAdd(line, b.CreateMul(index, i32(threads() / perLine)));
   OperandCoord place{line, position, nullptr, nullptr, nullptr};
-  Value *k = b.CreateAdd(b.CreateMul(step, i64(shared.depth())), wide(shared.kMajor ? position : line));
+  Value *k =
+      b.CreateAdd(b.CreateMul(step, i64(shared.depth())), wide(shared.kMajor ? position : line));
   place.k = k;
   place.number = b.CreateAdd(operand.group->first, wide(shared.kMajor ? line : position));
   auto require = [&](Value *condition) {
@@ -55,10 +59,12 @@ DeviceContraction::OperandCoord DeviceContraction::coordOf(const Product &produc
   return place;
 }
 
-/// The same, as often as it is needed: the optimiser does not go back to the 64 bits that the word was cut from.
+/// The same, as often as it is needed: the optimiser does not go back to the 64 bits that the word
+/// was cut from.
 Value *DeviceContraction::plainWord(Value *word) {
   auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false), {word});
+  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false),
+                      {word});
 }
 
 bool DeviceContraction::evaluates(const Product &product) const {
@@ -66,8 +72,10 @@ bool DeviceContraction::evaluates(const Product &product) const {
 }
 
 /// Calls `body` for each vector of this thread, `index` an i32.
-void DeviceContraction::forVectors(const Operand &operand, Path path, function_ref<void(Value *)> body) {
-  SaveAndRestore number(here.thread, operand.count > maxAddresses ? here.opaqueThread() : here.thread);
+void DeviceContraction::forVectors(const Operand &operand, Path path,
+                                   function_ref<void(Value *)> body) {
+  SaveAndRestore number(here.thread,
+                        operand.count > maxAddresses ? here.opaqueThread() : here.thread);
   if (path == Path::Fast) {
     for (unsigned index = 0; index < operand.count; ++index)
       body(i32(index));
@@ -93,8 +101,9 @@ void DeviceContraction::copyStep(Product &product, Value *step, Value *stage, Pa
 }
 
 /// The copy at `place`. Its address is one even of what does not exist.
-DeviceContraction::AsyncCopy DeviceContraction::copyAt(const Product &product, const Operand &operand, const OperandCoord &place,
-                                                  Value *stage) {
+DeviceContraction::AsyncCopy DeviceContraction::copyAt(const Product &product,
+                                                       const Operand &operand,
+                                                       const OperandCoord &place, Value *stage) {
   tgl::ReadOp read = operand.how->read;
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
   setPoint(product.reduce, product.kLoop, operand.side->collapsesSum, place.k);
@@ -111,11 +120,13 @@ DeviceContraction::AsyncCopy DeviceContraction::copyAt(const Product &product, c
   Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
   if (copy.exists)
     offset = b.CreateSelect(copy.exists, offset, i64(0));
-  copy.from = b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
+  copy.from =
+      b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
   return copy;
 }
 
-Value *DeviceContraction::addressInStage(const Operand &operand, const OperandCoord &place, Value *stage) {
+Value *DeviceContraction::addressInStage(const Operand &operand, const OperandCoord &place,
+                                         Value *stage) {
   Value *offset = Mma(b, operand.type).offset(operand.shared, place.line, place.position);
   return b.CreateInBoundsGEP(b.getInt8Ty(), stage, b.CreateAdd(offset, i32(operand.offset)));
 }
@@ -124,7 +135,8 @@ Value *DeviceContraction::addressInStage(const Operand &operand, const OperandCo
 void DeviceContraction::emitCopy(const Operand &operand, const AsyncCopy &copy) {
   SmallVector<Value *> operands{copy.to, copy.from};
   if (copy.exists)
-    operands.push_back(b.CreateSelect(copy.exists, i32(operand.vector * operand.shared.elementBytes), i32(0)));
+    operands.push_back(
+        b.CreateSelect(copy.exists, i32(operand.vector * operand.shared.elementBytes), i32(0)));
   Intrinsic::ID id;
   if (operand.how->staging == Staging::Vectors)
     id = copy.exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
@@ -135,7 +147,8 @@ void DeviceContraction::emitCopy(const Operand &operand, const AsyncCopy &copy) 
   b.CreateIntrinsic(b.getVoidTy(), id, operands);
 }
 
-void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage, Path path) {
+void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage,
+                                 Path path) {
   if (operand.how->staging == Staging::Values)
     return;
   if (path == Path::Fast) {
@@ -150,11 +163,13 @@ void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step
 }
 
 /// The axes of more than one point that a line of the operand's tile has numbers of.
-DeviceContraction::LineAxes DeviceContraction::axesOfLines(const Product &product, const Operand &operand) {
+DeviceContraction::LineAxes DeviceContraction::axesOfLines(const Product &product,
+                                                           const Operand &operand) {
   const ContractionSide &side = *operand.side;
   bool kMajor = operand.shared.kMajor;
-  LineAxes lines{kMajor ? axes : cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation()),
-                 SmallVector<unsigned>(kMajor ? operand.group->axes : ArrayRef(product.kLoop.order.axes))};
+  LineAxes lines{
+      kMajor ? axes : cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation()),
+      SmallVector<unsigned>(kMajor ? operand.group->axes : ArrayRef(product.kLoop.order.axes))};
   if (kMajor ? side.collapsesAxes : side.collapsesSum) // the last takes all numbers
     lines.group = {lines.group.back()};
   else
@@ -162,8 +177,9 @@ DeviceContraction::LineAxes DeviceContraction::axesOfLines(const Product &produc
   return lines;
 }
 
-/// Whether a line's number is divided by extents that are not known, which are most of a copy's instructions. Written out
-/// for each vector of a thread they would only be more to compile and to fetch.
+/// Whether a line's number is divided by extents that are not known, which are most of a copy's
+/// instructions. Written out for each vector of a thread they would only be more to compile and to
+/// fetch.
 bool DeviceContraction::dividesForLines(const Product &product, const Operand &operand) {
   LineAxes lines = axesOfLines(product, operand);
   return lines.group.size() > 1 && any_of(ArrayRef(lines.group).drop_front(), [&](unsigned axis) {
@@ -171,19 +187,22 @@ bool DeviceContraction::dividesForLines(const Product &product, const Operand &o
          });
 }
 
-/// What the offset of the operand's read grows by from a line of its tile to the next; nothing where that differs, or
-/// what exists is not told by the line and the position in it.
-std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &product, const Operand &operand) {
+/// What the offset of the operand's read grows by from a line of its tile to the next; nothing
+/// where that differs, or what exists is not told by the line and the position in it.
+std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &product,
+                                                             const Operand &operand) {
   const ContractionSide &side = *operand.side;
   tgl::ReadOp read = operand.how->read;
-  if (!havePositions(operand) || read.getFill() || (!operand.shared.kMajor && product.kLoop.isReordered))
+  if (!havePositions(operand) || read.getFill() ||
+      (!operand.shared.kMajor && product.kLoop.isReordered))
     return std::nullopt;
   LineAxes lines = axesOfLines(product, operand);
   if (lines.group.size() != 1)
     return std::nullopt;
   mlir::Value line = lines.op.getAxes()[lines.group.front()];
   tgl::ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
-  tgl::ValueExpr step = offset.substitute(line, tgl::ValueExpr(line) + tgl::ValueExpr(int64_t(1))) - offset;
+  tgl::ValueExpr step =
+      offset.substitute(line, tgl::ValueExpr(line) + tgl::ValueExpr(int64_t(1))) - offset;
   bool varies = step.uses(line) || any_of(offset.operands(), [&](mlir::Value value) {
                   return is_contained(side.slice, value.getDefiningOp());
                 });
@@ -191,10 +210,11 @@ std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &prod
 }
 
 /// Vectors of a thread lie a number of lines apart, so that each is found from the one before.
-void DeviceContraction::copyLines(const Product &product, const Operand &operand, Value *step, Value *stage,
-                                  const tgl::ValueExpr &lineStep) {
+void DeviceContraction::copyLines(const Product &product, const Operand &operand, Value *step,
+                                  Value *stage, const tgl::ValueExpr &lineStep) {
   const MmaSharedLayout &shared = operand.shared;
-  SaveAndRestore number(here.thread, operand.count > maxAddresses ? here.opaqueThread() : here.thread);
+  SaveAndRestore number(here.thread,
+                        operand.count > maxAddresses ? here.opaqueThread() : here.thread);
   OperandCoord place = coordOf(product, operand, step, i32(0));
   // Lines from the first on that exist; null: all.
   Value *lines = nullptr;
@@ -203,16 +223,20 @@ void DeviceContraction::copyLines(const Product &product, const Operand &operand
       return;
     Value *left = b.CreateSub(total, number);
     if (!isLine) // a position
-      left = b.CreateSelect(b.CreateICmpSGT(left, i64(0)), lines ? lines : i64(shared.lines()), i64(0));
+      left = b.CreateSelect(b.CreateICmpSGT(left, i64(0)), lines ? lines : i64(shared.lines()),
+                            i64(0));
     lines = left;
   };
   leave(shared.kMajor ? operand.group->fits : product.kLoop.fits,
-        shared.kMajor ? operand.group->total : product.kLoop.total, shared.kMajor ? place.number : place.k, true);
+        shared.kMajor ? operand.group->total : product.kLoop.total,
+        shared.kMajor ? place.number : place.k, true);
   leave(shared.kMajor ? product.kLoop.fits : operand.group->fits,
-        shared.kMajor ? product.kLoop.total : operand.group->total, shared.kMajor ? place.k : place.number, false);
+        shared.kMajor ? product.kLoop.total : operand.group->total,
+        shared.kMajor ? place.k : place.number, false);
   if (lines) {
     lines = b.CreateBinaryIntrinsic(Intrinsic::smax, lines, i64(0));
-    lines = b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, lines, i64(shared.lines())), b.getInt32Ty());
+    lines = b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, lines, i64(shared.lines())),
+                          b.getInt32Ty());
   }
   place.exists = nullptr;
   AsyncCopy copy = copyAt(product, operand, place, stage);
@@ -226,7 +250,8 @@ void DeviceContraction::copyLines(const Product &product, const Operand &operand
       own.line = b.CreateAdd(place.line, i32(line));
       places.push_back(addressInStage(operand, own, stage));
     }
-    copy.to = b.CreateInBoundsGEP(b.getInt8Ty(), places[before / apart], i32((line - before) * shared.pitch()));
+    copy.to = b.CreateInBoundsGEP(b.getInt8Ty(), places[before / apart],
+                                  i32((line - before) * shared.pitch()));
     if (lines)
       copy.exists = b.CreateICmpSLT(i32(line), lines);
     if (index) // of what does not exist it may be any
@@ -240,8 +265,9 @@ void DeviceContraction::copyLines(const Product &product, const Operand &operand
 //===----------------------------------------------------------------------===//
 
 /// The product of a side's factors at a point of the sum and a row (or column).
-Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const KLoop &sum, const ContractionSide &side,
-                                  const Group &group, Value *k, Value *number) {
+Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const KLoop &sum,
+                                  const ContractionSide &side, const Group &group, Value *k,
+                                  Value *number) {
   setPoint(reduce, sum, side.collapsesSum, k);
   here.setNumber(axes, group.axes, side.collapsesAxes, number);
   for (mlir::Operation *op : side.slice)
@@ -257,29 +283,34 @@ Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const KLoop &sum, const 
 /// As bits of what is multiplied, which the value is a number of.
 Value *DeviceContraction::narrow(MmaType type, const ContractionOperand &how, Value *value) {
   if (isBytes(type))
-    return StorageConverter(b).encode(value, tgl::ReadOp(how.read).getTensorType().getElementType());
+    return StorageConverter(b).encode(value,
+                                      tgl::ReadOp(how.read).getTensorType().getElementType());
   return Mma(b, type).narrow(value);
 }
 
 /// As bits of the tile's element type.
 Value *DeviceContraction::evaluate(const Product &product, const Operand &operand,
                                    const OperandCoord &place) {
-  Value *value = valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, place.k, place.number);
+  Value *value =
+      valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, place.k, place.number);
   if (operand.type == MmaType::TF32)
     return b.CreateBitCast(value, b.getInt32Ty());
   return narrow(operand.type, *operand.how, value);
 }
 
 /// Where the element does not exist, 0.
-Value *DeviceContraction::evaluateAt(const Product &product, const Operand &operand, Value *step, Value *index) {
+Value *DeviceContraction::evaluateAt(const Product &product, const Operand &operand, Value *step,
+                                     Value *index) {
   OperandCoord place = coordOf(product, operand, step, index);
   if (!place.exists)
     return evaluate(product, operand, place);
-  return e.emitIfElse(place.exists, [&] { return evaluate(product, operand, place); },
-                      Constant::getNullValue(b.getIntNTy(8 * operand.shared.elementBytes)));
+  return e.emitIfElse(
+      place.exists, [&] { return evaluate(product, operand, place); },
+      Constant::getNullValue(b.getIntNTy(8 * operand.shared.elementBytes)));
 }
 
-SmallVector<Value *> DeviceContraction::evaluateTile(Product &product, Operand &operand, Value *step) {
+SmallVector<Value *> DeviceContraction::evaluateTile(Product &product, Operand &operand,
+                                                     Value *step) {
   SmallVector<Value *> values;
   forVectors(operand, Path::Fast,
              [&](Value *index) { values.push_back(evaluateAt(product, operand, step, index)); });
@@ -294,10 +325,11 @@ SmallVector<Value *> DeviceContraction::evaluateStep(Product &product, Value *st
   return values;
 }
 
-void DeviceContraction::store(const Product &product, const Operand &operand, Value *index, Value *value,
-                              Value *stage) {
+void DeviceContraction::store(const Product &product, const Operand &operand, Value *index,
+                              Value *value, Value *stage) {
   OperandCoord place = coordOf(product, operand, i64(0), index);
-  b.CreateAlignedStore(value, addressInStage(operand, place, stage), Align(operand.shared.elementBytes));
+  b.CreateAlignedStore(value, addressInStage(operand, place, stage),
+                       Align(operand.shared.elementBytes));
 }
 
 void DeviceContraction::storeStep(Product &product, ArrayRef<Value *> values, Value *stage) {

@@ -14,12 +14,14 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// Columns of a part of a warpgroup's sums, where all have no place beside the ring: 64 bytes of bf16 in a row.
+/// Columns of a part of a warpgroup's sums, where all have no place beside the ring: 64 bytes of
+/// bf16 in a row.
 static constexpr unsigned epiloguePassColumns = 32;
-/// Tiles of rows that are neighbours in the order of blocks: their columns are then in the second-level
-/// cache when the next of them are read.
+/// Tiles of rows that are neighbours in the order of blocks: their columns are then in the
+/// second-level cache when the next of them are read.
 static constexpr int64_t defaultRaster = 8;
-/// The same of blocks that stay, with boxes of 16-bit operands (bf16 of 8192 x 8192 x 8192 1537 us for 1565 on an H200).
+/// The same of blocks that stay, with boxes of 16-bit operands (bf16 of 8192 x 8192 x 8192 1537 us
+/// for 1565 on an H200).
 static constexpr int64_t tmaRaster = 16;
 
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
@@ -35,7 +37,8 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
               emitter.options.tma16Bit, emitter.options.minTmaMacs}),
       here(emitter, plan, this->tile, memory) {
   for (ProductOperands &product : this->products)
-    if (product.type == MmaType::F8 && !usesWgmma() && !emitter.options.hasF8) { // numbers of f16 all the same
+    if (product.type == MmaType::F8 && !usesWgmma() &&
+        !emitter.options.hasF8) { // numbers of f16 all the same
       product.type = MmaType::F16;
       product.a.staging = product.b.staging = Staging::Values;
       product.a.isPlain = product.b.isPlain = false;
@@ -54,10 +57,11 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
 void DeviceContraction::layOutHaloTile() {
   PrepackedProduct &pack = prepacked.front();
   halo = planHaloTile(*pack.b, this->products.front().b.read, plan.products.front().reduce, axes,
-                        plan.columns);
+                      plan.columns);
   std::optional<KOrder> order;
   if (halo)
-    order = groupChannels(pack.order, *halo, WgmmaSharedLayout::lineElements / termsOfStep(), tile.columns, usesSplitPrecision());
+    order = groupChannels(pack.order, *halo, WgmmaSharedLayout::lineElements / termsOfStep(),
+                          tile.columns, usesSplitPrecision());
   if (!order) {
     halo.reset();
     return;
@@ -65,12 +69,14 @@ void DeviceContraction::layOutHaloTile() {
   here.padColumns(halo->extents);
   pack.order = *order;
   // Rows alone, patches and places; or, with care, two stages of both.
-  unsigned ring = std::max(ringRowsBytes() + haloBuffers * haloBytes() + tapOffsetsBytes(), 2 * memory.stageBytes());
+  unsigned ring = std::max(ringRowsBytes() + haloBuffers * haloBytes() + tapOffsetsBytes(),
+                           2 * memory.stageBytes());
   memory.setRingBytes(alignTo(ring, 16));
 }
 
-/// Where a tile's sums have no place beside the ring, a warp takes them there part by part, if it does the rest alone: the block
-/// stays for other tiles then, and what they need is brought meanwhile.
+/// Where a tile's sums have no place beside the ring, a warp takes them there part by part, if it
+/// does the rest alone: the block stays for other tiles then, and what they need is brought
+/// meanwhile.
 void DeviceContraction::chooseEpilogueColumns() {
   if (!isWarpSpecialized() || usesSplitPrecision() || isPersistent())
     return;
@@ -81,10 +87,11 @@ void DeviceContraction::chooseEpilogueColumns() {
   memory.forbidTma16Bit(); // in blocks that end with their tile boxes are no faster
 }
 
-/// Whether each warp does the rest for its own sums. With windows that are copied this takes longer, why is not found
-/// (KernelBench's level 1, 62, 74 and 80: 1.08 to 1.36 times).
+/// Whether each warp does the rest for its own sums. With windows that are copied this takes
+/// longer, why is not found (KernelBench's level 1, 62, 74 and 80: 1.08 to 1.36 times).
 bool DeviceContraction::usesWarpEpilogue(const Epilogue &epilogue) const {
-  return epilogue.fitsWarpEpilogue() && !(isPrepacked() && (prepacked.front().a || prepacked.front().b));
+  return epilogue.fitsWarpEpilogue() &&
+         !(isPrepacked() && (prepacked.front().a || prepacked.front().b));
 }
 
 //===----------------------------------------------------------------------===//
@@ -97,7 +104,8 @@ IndexExpr DeviceContraction::numTiles() const {
   auto blocks = [&](ArrayRef<unsigned> group, int64_t extent) {
     return IndexExpr::floorDiv(here.pointsOnHost(axes, group) + (extent - 1), extent);
   };
-  return here.pointsOnHost(axes, plan.batch) * blocks(plan.rows, tile.rows) * blocks(plan.columns, tile.columns);
+  return here.pointsOnHost(axes, plan.batch) * blocks(plan.rows, tile.rows) *
+         blocks(plan.columns, tile.columns);
 }
 
 IndexExpr DeviceContraction::numBlocks() const {
@@ -111,15 +119,18 @@ IndexExpr DeviceContraction::largestNumber() const {
     if (here.numbersFit32Bit(op, group))
       largest = IndexExpr::max(largest, here.pointsOnHost(op, group));
   };
-  for (ArrayRef<unsigned> group : {ArrayRef(plan.batch), ArrayRef(plan.rows), ArrayRef(plan.columns)})
+  for (ArrayRef<unsigned> group :
+       {ArrayRef(plan.batch), ArrayRef(plan.rows), ArrayRef(plan.columns)})
     add(axes, group);
   for (const ContractionProduct &product : plan.products)
-    add(axesOfOp(product.reduce), to_vector(seq<unsigned>(0, axesOfOp(product.reduce).getAxes().size())));
+    add(axesOfOp(product.reduce),
+        to_vector(seq<unsigned>(0, axesOfOp(product.reduce).getAxes().size())));
   return largest;
 }
 
 IndexExpr DeviceContraction::workspaceBytes() const {
-  return prepackedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes())) + splitKTailBytes() + tmaDescriptorsBytes();
+  return prepackedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes())) +
+         splitKTailBytes() + tmaDescriptorsBytes();
 }
 
 SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {
@@ -147,17 +158,20 @@ Value *DeviceContraction::ceilDiv(Value *x, Value *y) {
   return b.CreateUDiv(b.CreateAdd(x, b.CreateSub(y, i64(1))), y);
 }
 
-/// Whether points of the batch read the same image a few pixels apart, as phases of a transposed convolution do.
+/// Whether points of the batch read the same image a few pixels apart, as phases of a transposed
+/// convolution do.
 bool DeviceContraction::batchSharesImage() const {
   if (!isPrepacked() || !prepacked.front().b)
     return false;
   SmallVector<tgl::ValueExpr> subscripts = tgl::ReadOp(products.front().b.read).getSubscriptExprs();
   tgl::AxesOp op = axes;
   auto usesBatch = [&](unsigned dim) {
-    return any_of(plan.batch, [&](unsigned axis) { return subscripts[dim].uses(op.getAxes()[axis]); });
+    return any_of(plan.batch,
+                  [&](unsigned axis) { return subscripts[dim].uses(op.getAxes()[axis]); });
   };
   const WindowOperand &window = *prepacked.front().b;
-  return any_of(window.pixelDims, usesBatch) && none_of(window.imageDims, usesBatch) && !usesBatch(window.channelDim);
+  return any_of(window.pixelDims, usesBatch) && none_of(window.imageDims, usesBatch) &&
+         !usesBatch(window.channelDim);
 }
 
 /// Tiles of rows that are neighbours in the order of blocks.
@@ -165,8 +179,9 @@ int64_t DeviceContraction::raster() const {
   return tile.raster ? tile.raster : usesTma() && memory.are16Bit() ? tmaRaster : defaultRaster;
 }
 
-/// Where the tile lies: points of the batch, in them stretches of rows, in them columns, rows fastest. Points that share an
-/// image are faster still: it is in the second-level cache when the next of them reads it.
+/// Where the tile lies: points of the batch, in them stretches of rows, in them columns, rows
+/// fastest. Points that share an image are faster still: it is in the second-level cache when the
+/// next of them reads it.
 void DeviceContraction::setTile(Value *number) {
   int64_t rasterRows = raster();
   // One for each block is less than 2^31, and of 32 bits divisions are short.
@@ -190,10 +205,12 @@ void DeviceContraction::setTile(Value *number) {
   if (!plan.batch.empty() || isa<Constant>(term)) // else it is less; of a constant LLVM learns that
     number = b.CreateURem(number, term);
   if (tileNumbersFit32Bit()) // no number is larger than a stretch of so many
-    columnTiles = b.CreateBinaryIntrinsic(Intrinsic::umin, columnTiles, constant((int64_t(1) << 31) / rasterRows));
+    columnTiles = b.CreateBinaryIntrinsic(Intrinsic::umin, columnTiles,
+                                          constant((int64_t(1) << 31) / rasterRows));
   Value *stretch = b.CreateMul(columnTiles, constant(rasterRows));
   Value *firstTile = b.CreateMul(b.CreateUDiv(number, stretch), constant(rasterRows));
-  Value *height = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSub(rowTiles, firstTile), constant(rasterRows));
+  Value *height = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSub(rowTiles, firstTile),
+                                          constant(rasterRows));
   Value *within = b.CreateURem(number, stretch);
   Value *row = b.CreateAdd(firstTile, b.CreateURem(within, height));
   here.rows.first = b.CreateMul(wide(row), i64(tile.rows));
@@ -208,13 +225,15 @@ void DeviceContraction::setPoint(tgl::ReduceOp reduce, const KLoop &sum, bool co
   unsigned last = sum.order.axes.back();
   if (sum.order.groupVectors) {
     GroupedPoint point = groupedPoint(sum.order, k);
-    e.values[summed.getAxes()[last]] = b.CreateAdd(point.channel, e.emitIndex(e.lowOf(summed, last)));
+    e.values[summed.getAxes()[last]] =
+        b.CreateAdd(point.channel, e.emitIndex(e.lowOf(summed, last)));
     here.setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, point.tap);
     return;
   }
   e.values[summed.getAxes()[last]] =
       b.CreateAdd(b.CreateURem(k, i64(sum.order.padded)), e.emitIndex(e.lowOf(summed, last)));
-  here.setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, b.CreateUDiv(k, i64(sum.order.padded)));
+  here.setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false,
+                 b.CreateUDiv(k, i64(sum.order.padded)));
 }
 
 bool MmaProduct::copies() const {
@@ -236,7 +255,7 @@ Value *DeviceContraction::stepInKLoop(const KLoop &sum, Value *number) {
 
 /// The steps of a sum, each of `depth` points, that are this block's, `together` of them in a turn.
 KLoop DeviceContraction::makeKLoop(tgl::ReduceOp reduce, int64_t depth, const KOrder &order,
-                                                  unsigned together) {
+                                   unsigned together) {
   tgl::AxesOp summed = axesOfOp(reduce);
   KLoop sum;
   sum.order = order;
@@ -249,18 +268,20 @@ KLoop DeviceContraction::makeKLoop(tgl::ReduceOp reduce, int64_t depth, const KO
   sum.fits = !isPadded && known && *known % inTurn == 0;
   Value *turns = tailSlice ? tailSlice->stages : ceilDiv(sum.total, i64(inTurn));
   if (tile.splits > 1) {
-    // The first parts have one turn more where there is a rest. (With bounds (steps * split) / splits one part of
-    // 33 was lost on an H200 where the dividend passed 65,535, though PTX and emulator have it right.)
-    // Parts take turns: neighbours in memory are then read at about the same time.
-    Value *each = b.CreateUDiv(turns, i64(tile.splits)), *longer = b.CreateURem(turns, i64(tile.splits));
+    // The first parts have one turn more where there is a rest. (With bounds (steps * split) /
+    // splits one part of 33 was lost on an H200 where the dividend passed 65,535, though PTX and
+    // emulator have it right.) Parts take turns: neighbours in memory are then read at about the
+    // same time.
+    Value *each = b.CreateUDiv(turns, i64(tile.splits)),
+          *longer = b.CreateURem(turns, i64(tile.splits));
     turns = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(split, longer), b.getInt64Ty()));
   }
   sum.steps = b.CreateMul(turns, i64(together));
   return sum;
 }
 
-/// The product by warps. Where warpgroups have made a part of its sums, and those are made again here, it is the same
-/// points: other blocks' parts have the others.
+/// The product by warps. Where warpgroups have made a part of its sums, and those are made again
+/// here, it is the same points: other blocks' parts have the others.
 DeviceContraction::Product DeviceContraction::makeMmaProduct(unsigned number) {
   const ContractionProduct &planned = plan.products[number];
   std::optional<WgmmaProduct> wgmma;
@@ -288,10 +309,12 @@ DeviceContraction::Product DeviceContraction::makeMmaProduct(unsigned number) {
   };
   product.a = operand(planned.a, how->a, here.rows, 0);
   product.b = operand(planned.b, how->b, here.columns, product.a.shared.bytes());
-  product.stages = product.copies() ? std::min(memory.stages(), memory.ringBytes() / product.stageBytes()) : 2;
+  product.stages =
+      product.copies() ? std::min(memory.stages(), memory.ringBytes() / product.stageBytes()) : 2;
   unsigned depth = product.a.shared.depth();
   if (wgmma)
-    product.kLoop = makeKLoop(product.reduce, depth, wgmma->kLoop.order, wgmma->a.shared.depth() * wgmma->substeps / depth);
+    product.kLoop = makeKLoop(product.reduce, depth, wgmma->kLoop.order,
+                              wgmma->a.shared.depth() * wgmma->substeps / depth);
   else
     product.kLoop = makeKLoop(product.reduce, depth, ownOrder(product.reduce));
   return product;
@@ -310,7 +333,8 @@ void DeviceContraction::note(const Product &product) {
                          its.how->staging != Staging::Values};
   };
   unsigned multiplications = product.a.how->terms + product.b.how->terms - 1;
-  noted.push_back({product.a.type, multiplications, product.stages, operand(product.a), operand(product.b)});
+  noted.push_back(
+      {product.a.type, multiplications, product.stages, operand(product.a), operand(product.b)});
 }
 
 void DeviceContraction::note(const WgmmaProduct &product) {
@@ -327,7 +351,8 @@ void DeviceContraction::note(const WgmmaProduct &product) {
 }
 
 TileLayout DeviceContraction::layout(StringRef function) const {
-  return {function.str(), tile, usesWgmma(), isWarpSpecialized(), hasCopyProducers(), sharedBytes(), noted};
+  return {function.str(),     tile,          usesWgmma(), isWarpSpecialized(),
+          hasCopyProducers(), sharedBytes(), noted};
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,7 +374,8 @@ void DeviceContraction::storeAccumulators(ArrayRef<Value *> accumulators, unsign
   for (unsigned number = 0; number < accumulators.size(); number += 2) {
     FragmentStep step = fragmentStep(tile, number);
     unsigned further = step.down * accumulatorsPitch() + step.right;
-    storePair(accumulators[number], accumulators[number + 1], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
+    storePair(accumulators[number], accumulators[number + 1],
+              b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
   }
 }
 

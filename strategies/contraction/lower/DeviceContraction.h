@@ -6,43 +6,45 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Emits device code for a statement that has a tile (strategies/contraction/plan/TensorTile.h). A block computes one tile
-// of the result for each point of the batch axes:
+// Emits device code for a statement that has a tile (strategies/contraction/plan/TensorTile.h). A
+// block computes one tile of the result for each point of the batch axes:
 //
-//   for each product of the statement                      mainloop (MmaMainloop.cpp, WgmmaMainloop.cpp)
+//   for each product of the statement                      mainloop (MmaMainloop.cpp,
+//   WgmmaMainloop.cpp)
 //     for each 128 bytes of the K axis
 //       wait until this step's tiles of A and B are in shared memory
-//       start copying the tiles of a later step            CpAsyncLoad.cpp, BulkLoad.cpp, TmaDescriptors.cpp
-//       evaluate elements that cannot be copied, into registers
-//       multiply fragments; accumulators are in registers
-//       store the evaluated elements to shared memory      SwizzledSharedStore.cpp
+//       start copying the tiles of a later step            CpAsyncLoad.cpp, BulkLoad.cpp,
+//       TmaDescriptors.cpp evaluate elements that cannot be copied, into registers multiply
+//       fragments; accumulators are in registers store the evaluated elements to shared memory
+//       SwizzledSharedStore.cpp
 //   store the accumulators, run the epilogue               Epilogue.h
 //
-// An operand may be evaluated at any point, so a convolution is an implicit GEMM. Elements outside of an operand are 0 in
-// shared memory.
+// An operand may be evaluated at any point, so a convolution is an implicit GEMM. Elements outside
+// of an operand are 0 in shared memory.
 //
-// f32 operands keep their accuracy by split precision: an element is the sum of two TF32 terms (3xTF32), or of two f16 terms
-// with a scale for each row and column (WarpSpecialization.cpp). Tensor cores truncate, so accumulators are promoted to f32
-// registers after each step. A tile with inaccurate results is recomputed on an exact path (AccuracyCheck.cpp).
+// f32 operands keep their accuracy by split precision: an element is the sum of two TF32 terms
+// (3xTF32), or of two f16 terms with a scale for each row and column (WarpSpecialization.cpp).
+// Tensor cores truncate, so accumulators are promoted to f32 registers after each step. A tile with
+// inaccurate results is recomputed on an exact path (AccuracyCheck.cpp).
 //
 // The other files:
 //   WarpSpecialization.cpp   producer warps load, consumer warps multiply
 //   PersistentScheduler.cpp  persistent blocks compute several tiles
-//   SplitK.cpp               blocks share a tile's K axis: cluster reduction, or a second launch that adds up partial sums
-//   SplitKTail.cpp           all persistent blocks share the tiles of the last partial wave
-//   PrologueLoads.cpp        consumers load the first stages while a producer makes the TMA descriptors
-//   PrepackOperands.cpp, PrepackWindows.cpp   a launch before splits or reorders the operands
-//   HaloTile.cpp             one copy of an image's halo tile serves all filter taps
-//   ByteMainloop.cpp         8-bit operands
+//   SplitK.cpp               blocks share a tile's K axis: cluster reduction, or a second launch
+//   that adds up partial sums SplitKTail.cpp           all persistent blocks share the tiles of the
+//   last partial wave PrologueLoads.cpp        consumers load the first stages while a producer
+//   makes the TMA descriptors PrepackOperands.cpp, PrepackWindows.cpp   a launch before splits or
+//   reorders the operands HaloTile.cpp             one copy of an image's halo tile serves all
+//   filter taps ByteMainloop.cpp         8-bit operands
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_CONTRACTION_LOWER_DEVICECONTRACTION_H
 #define TEGULA_STRATEGIES_CONTRACTION_LOWER_DEVICECONTRACTION_H
 
-#include "strategies/contraction/lower/BlockTile.h"
-#include "codegen/nvgpu/TileLayout.h"
-#include "strategies/contraction/lower/Epilogue.h"
 #include "codegen/async/Async.h"
+#include "codegen/nvgpu/TileLayout.h"
+#include "strategies/contraction/lower/BlockTile.h"
+#include "strategies/contraction/lower/Epilogue.h"
 #include "strategies/contraction/plan/WindowOperand.h"
 #include <array>
 
@@ -57,7 +59,8 @@ public:
   };
   /// `range`: the tiles to compute; null: all of the statement.
   DeviceContraction(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
-                    llvm::ArrayRef<ProductOperands> products, std::optional<TileRange> range = std::nullopt);
+                    llvm::ArrayRef<ProductOperands> products,
+                    std::optional<TileRange> range = std::nullopt);
 
   /// Number of tiles, each of which takes `splits` blocks.
   IndexExpr numTiles() const;
@@ -67,13 +70,16 @@ public:
   IndexExpr numCombineBlocks() const { return numTiles() * int64_t(combineBlocks()); }
   unsigned combineSharedBytes() const { return products.size() * combineAccumulatorsBytes(); }
   /// Threads of a block, producers included.
-  unsigned blockThreads() const { return threads() + (isWarpSpecialized() ? producerThreads() : 0); }
+  unsigned blockThreads() const {
+    return threads() + (isWarpSpecialized() ? producerThreads() : 0);
+  }
   unsigned sharedBytes() const { return memory.sharedBytes(); }
   /// Blocks of a cluster; 1: no clusters.
   unsigned cluster() const { return usesClusterReduce() ? tile.splits : 1; }
   /// Whether emitTile stores partial sums, which emitCombine adds up.
   bool storesPartials() const { return tile.splits > 1 && !usesClusterReduce(); }
-  /// The tiles of the last partial wave, which are split over K and combined by a launch of their own.
+  /// The tiles of the last partial wave, which are split over K and combined by a launch of their
+  /// own.
   struct RemainderTiles {
     TensorTile tile;
     TileRange range;
@@ -81,12 +87,14 @@ public:
   std::optional<RemainderTiles> remainderTiles() const;
   /// Bytes of the workspace: prepacked operands, TMA descriptors and partial sums.
   IndexExpr workspaceBytes() const;
-  /// The largest index that is divided in 32 bits. Above BlockTile::maxDivisible32 the launch must not use tiles.
+  /// The largest index that is divided in 32 bits. Above BlockTile::maxDivisible32 the launch must
+  /// not use tiles.
   IndexExpr largestNumber() const;
   /// Tensors whose addresses must be multiples of 16 bytes.
   llvm::SmallVector<mlir::Value> alignedTensors() const;
 
-  /// Whether a launch before prepacks the operands (PrepackOperands.cpp), or makes TMA descriptors (TmaDescriptors.cpp).
+  /// Whether a launch before prepacks the operands (PrepackOperands.cpp), or makes TMA descriptors
+  /// (TmaDescriptors.cpp).
   bool isPrepacked() const { return memory.isPrepacked(); }
   bool usesTma() const { return memory.usesTma(); }
   /// Whether each block makes its own TMA descriptors.
@@ -98,7 +106,8 @@ public:
   static unsigned tmaDescriptorThreads() { return 32; }
   void emitTmaDescriptors(llvm::Value *workspace);
 
-  /// Emits a block's work: mainloop and epilogue. With splits it ends with partial sums in `workspace`.
+  /// Emits a block's work: mainloop and epilogue. With splits it ends with partial sums in
+  /// `workspace`.
   void emitTile(llvm::Value *workspace);
   /// Emits the launch that adds up partial sums and runs the epilogue.
   void emitCombine(llvm::Value *workspace);
@@ -112,19 +121,28 @@ private:
   using Group = TileDim;
   /// A thread's flags for accumulators that may be inaccurate.
   struct AccuracyFlags {
-    Value *isInaccurate = nullptr; ///< i1, uniform over the consumers: the tile must be recomputed; null: it is accurate
-    Value *flagged = nullptr;      ///< i32: bit n is set if accumulators 4n .. 4n + 3 must be recomputed one by one
-    Value *numFlagged = nullptr;   ///< i32: number of such groups of four in the warp
+    Value *isInaccurate = nullptr; ///< i1, uniform over the consumers: the tile must be recomputed;
+                                   ///< null: it is accurate
+    Value *flagged =
+        nullptr; ///< i32: bit n is set if accumulators 4n .. 4n + 3 must be recomputed one by one
+    Value *numFlagged = nullptr; ///< i32: number of such groups of four in the warp
   };
 
   using Operand = MmaOperand;
   using Product = MmaProduct;
 
-  /// A mainloop is emitted up to twice: the fast path, unrolled, and the exact path, rolled, which is right for any value.
+  /// A mainloop is emitted up to twice: the fast path, unrolled, and the exact path, rolled, which
+  /// is right for any value.
   enum class Path { Fast, Exact };
 
-  /// Named barriers of a warp-specialised block; rings' barriers begin at FirstRing. Consumers use barrier 0 in the epilogue.
-  enum NamedBarrier : unsigned { ProducersOnly = 1, BarriersAreReady = 2, SharedIsFree = 3, FirstRing = 4 };
+  /// Named barriers of a warp-specialised block; rings' barriers begin at FirstRing. Consumers use
+  /// barrier 0 in the epilogue.
+  enum NamedBarrier : unsigned {
+    ProducersOnly = 1,
+    BarriersAreReady = 2,
+    SharedIsFree = 3,
+    FirstRing = 4
+  };
   /// Stages of the shared-memory ring.
   unsigned ringStages() const { return memory.stages(); }
   Value *inRing(Value *number);
@@ -143,14 +161,17 @@ private:
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
   llvm::Constant *zeroAccumulator() { return llvm::Constant::getNullValue(here.accumulatorType()); }
-  Value *addAccumulators(Value *x, Value *y) { return plan.element.isF32() ? b.CreateFAdd(x, y) : b.CreateAdd(x, y); }
+  Value *addAccumulators(Value *x, Value *y) {
+    return plan.element.isF32() ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+  }
   Value *narrow(MmaType type, const ContractionOperand &how, Value *value);
   void barrier();
   Value *ceilDiv(Value *x, Value *y);
   Product makeMmaProduct(unsigned number);
   KLoop makeKLoop(tgl::ReduceOp reduce, int64_t depth, const KOrder &order, unsigned together = 1);
   Value *stepInKLoop(const KLoop &sum, Value *number);
-  /// A point of a K axis in groups of channels: its channel and tap (i64), and whether the tap exists (i1).
+  /// A point of a K axis in groups of channels: its channel and tap (i64), and whether the tap
+  /// exists (i1).
   struct GroupedPoint {
     Value *channel, *tap, *isTap;
   };
@@ -175,12 +196,14 @@ private:
   void startClusterReduce();
   void clusterReduce();
   Value *receivedAddress(unsigned product, Value *slot, Value *element);
-  void forFoursOfPartials(llvm::function_ref<void(unsigned product, Value *row, Value *column, Value *element)> body);
+  void forFoursOfPartials(
+      llvm::function_ref<void(unsigned product, Value *row, Value *column, Value *element)> body);
   void sendPartials();
   void reducePartials();
   void storePartials(Value *workspace);
   void forThreadElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
-  Value *partialAddress(Value *workspace, Value *blockNumber, unsigned product, Value *first, unsigned number);
+  Value *partialAddress(Value *workspace, Value *blockNumber, unsigned product, Value *first,
+                        unsigned number);
 
   // CpAsyncLoad.cpp
   struct OperandCoord {
@@ -198,7 +221,8 @@ private:
     Value *to, *from, *exists;
   };
   Value *addressInStage(const Operand &operand, const OperandCoord &place, Value *stage);
-  AsyncCopy copyAt(const Product &product, const Operand &operand, const OperandCoord &place, Value *stage);
+  AsyncCopy copyAt(const Product &product, const Operand &operand, const OperandCoord &place,
+                   Value *stage);
   void emitCopy(const Operand &operand, const AsyncCopy &copy);
   struct LineAxes {
     tgl::AxesOp op;
@@ -214,9 +238,10 @@ private:
   llvm::SmallVector<Value *> evaluateTile(Product &product, Operand &operand, Value *step);
   Value *evaluateAt(const Product &product, const Operand &operand, Value *step, Value *index);
   Value *evaluate(const Product &product, const Operand &operand, const OperandCoord &place);
-  void store(const Product &product, const Operand &operand, Value *index, Value *value, Value *stage);
-  Value *valueAt(tgl::ReduceOp reduce, const KLoop &sum, const ContractionSide &side, const Group &group, Value *k,
-                 Value *number);
+  void store(const Product &product, const Operand &operand, Value *index, Value *value,
+             Value *stage);
+  Value *valueAt(tgl::ReduceOp reduce, const KLoop &sum, const ContractionSide &side,
+                 const Group &group, Value *k, Value *number);
   void storeStep(Product &product, llvm::ArrayRef<Value *> values, Value *stage);
   void evaluateToStage(Product &product, Value *step, Value *stage);
   bool evaluates(const Product &product) const;
@@ -227,8 +252,10 @@ private:
   Accumulators mmaMainloop(Product &product, Path path);
   Value *isAnyNotFinite(llvm::ArrayRef<Value *> accumulators, Value *orElse = nullptr);
   Value *isAny(Value *own);
-  Accumulators multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> accumulators, Path path);
-  Accumulators multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial, Path path);
+  Accumulators multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> accumulators,
+                            Path path);
+  Accumulators multiplyWords(Product &product, Value *stage, Value *step,
+                             llvm::ArrayRef<Value *> partial, Path path);
 
   // SwizzledSharedStore.cpp
   struct ChunkCoord {
@@ -242,23 +269,30 @@ private:
   llvm::Type *elementOf(const WgmmaProduct &product);
   Value *existsAt(tgl::ReduceOp reduce, const KLoop &sum, Value *k);
   Value *numberOf(const WgmmaOperand &operand, Value *line, unsigned count);
-  Value *loadElement(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k, Value *number);
-  Value *readOffset(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k, Value *number, Value *&inside);
-  Value *readAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k, Value *number, Value *&exists);
+  Value *loadElement(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                     Value *number);
+  Value *readOffset(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                    Value *number, Value *&inside);
+  Value *readAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                     Value *number, Value *&exists);
   Value *addressAt(const WgmmaOperand &operand, Value *offset);
-  Value *loadAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *place, Value *exists);
+  Value *loadAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *place,
+                Value *exists);
   Value *insert(Value *chunk, Value *values, unsigned n);
   std::optional<int64_t> stepInChunk(const WgmmaProduct &product, const WgmmaOperand &operand);
-  Value *loadSteps(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k, Value *number, int64_t step);
-  Value *loadChunkAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k, Value *number);
-  Value *loadChunk(const WgmmaProduct &product, const WgmmaOperand &operand, Value *step, unsigned index);
+  Value *loadSteps(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                   Value *number, int64_t step);
+  Value *loadChunkAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                     Value *number);
+  Value *loadChunk(const WgmmaProduct &product, const WgmmaOperand &operand, Value *step,
+                   unsigned index);
   std::array<Value *, 2> splitChunk(Value *chunk, Value *scale, unsigned terms);
   static unsigned chunksOfStage(const WgmmaProduct &product);
   llvm::SmallVector<Value *> loadChunks(const WgmmaProduct &product, Value *step);
-  void storeChunks(const WgmmaProduct &product, llvm::ArrayRef<Value *> chunks, llvm::ArrayRef<Value *> scales,
-                  Value *stage);
-  Value *copyAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k, Value *line, unsigned count,
-                     Value *&exists);
+  void storeChunks(const WgmmaProduct &product, llvm::ArrayRef<Value *> chunks,
+                   llvm::ArrayRef<Value *> scales, Value *stage);
+  Value *copyAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                     Value *line, unsigned count, Value *&exists);
   void copyChunks(const WgmmaProduct &product, Value *step, Value *stage);
 
   Value *stageAddress(const WgmmaProduct &product, Value *number);
@@ -268,13 +302,16 @@ private:
   // WgmmaMainloop.cpp
   bool usesWgmma() const { return memory.usesWgmma(); }
   Wgmma wgmmaFor(const WgmmaProduct &product);
-  /// Issues the MMAs of one stage, for all columns of the warpgroup or for `columns` from `firstColumn` on.
-  Accumulators multiplyTerms(const WgmmaProduct &product, Value *stage, llvm::ArrayRef<Value *> accumulators);
-  Accumulators multiplyTerms(const WgmmaProduct &product, Value *stage, llvm::ArrayRef<Value *> accumulators, unsigned firstColumn,
-                      unsigned columns);
+  /// Issues the MMAs of one stage, for all columns of the warpgroup or for `columns` from
+  /// `firstColumn` on.
+  Accumulators multiplyTerms(const WgmmaProduct &product, Value *stage,
+                             llvm::ArrayRef<Value *> accumulators);
+  Accumulators multiplyTerms(const WgmmaProduct &product, Value *stage,
+                             llvm::ArrayRef<Value *> accumulators, unsigned firstColumn,
+                             unsigned columns);
   /// Calls `multiply` for each pair of terms whose product is not negligible.
   static void forTermPairs(const WgmmaProduct &product,
-                        llvm::function_ref<void(unsigned aTerm, unsigned bTerm)> multiply);
+                           llvm::function_ref<void(unsigned aTerm, unsigned bTerm)> multiply);
   Accumulators wgmmaMainloop(const WgmmaProduct &product);
   void storeWgmmaAccumulators(llvm::ArrayRef<Value *> accumulators, unsigned base);
 
@@ -284,7 +321,9 @@ private:
   bool usesSplitPrecision() const { return products.front().type == MmaType::TF32; }
   bool areBytes() const { return isBytes(products.front().type); }
   /// Whether producers only copy.
-  bool hasCopyProducers() const { return isWarpSpecialized() && (isPrepacked() || areBytes() || usesTma()); }
+  bool hasCopyProducers() const {
+    return isWarpSpecialized() && (isPrepacked() || areBytes() || usesTma());
+  }
   unsigned barrierThreads() const;
   void runProducers(llvm::function_ref<void()> body);
   void startWarpSpecialization();
@@ -292,10 +331,13 @@ private:
   Value *stageNumber(const WgmmaProduct &product, Value *number);
   void produce(const WgmmaProduct &product);
   unsigned shortTileStages(const WgmmaProduct &product);
-  bool hasShortTiles(const WgmmaProduct &product) { return !hasCopyProducers() && shortTileStages(product); }
+  bool hasShortTiles(const WgmmaProduct &product) {
+    return !hasCopyProducers() && shortTileStages(product);
+  }
   void storeShortTile(const WgmmaProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded,
-                llvm::function_ref<void(unsigned number)> afterStage);
-  void produceShortTile(const WgmmaProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded);
+                      llvm::function_ref<void(unsigned number)> afterStage);
+  void produceShortTile(const WgmmaProduct &product, unsigned count,
+                        llvm::ArrayRef<Value *> loaded);
   Accumulators consume(const WgmmaProduct &product, AccuracyFlags &flags);
   bool hasRoomForStages(const WgmmaProduct &product);
   Accumulators wgmmaMainloopBySteps(const WgmmaProduct &product);
@@ -308,25 +350,29 @@ private:
   void makeRings();
   Value *awaitStage(const WgmmaProduct &product, Value *number);
   Accumulators forStages(const WgmmaProduct &product, Accumulators accumulators,
-                 llvm::function_ref<Accumulators(Value *number, Value *stage, llvm::ArrayRef<Value *> accumulators)> body);
+                         llvm::function_ref<Accumulators(Value *number, Value *stage,
+                                                         llvm::ArrayRef<Value *> accumulators)>
+                             body);
   void releaseProducers();
   enum class LineValue : unsigned { Maximum, InverseScale };
   Value *lineScaleWord(Value *number);
   Value *lineScaleAddress(LineValue which, Value *line);
   Value *largestOf(Value *chunk);
   void forThreadLines(const WgmmaProduct &product, llvm::function_ref<void(Value *line)> body);
-  /// Scaling puts the largest element of a line's first step below 2^10: what is 64 times as large fits, and little is lost. An
-  /// image has far more elements than are looked at: of those of a softmax some are 64 times as large.
+  /// Scaling puts the largest element of a line's first step below 2^10: what is 64 times as large
+  /// fits, and little is lost. An image has far more elements than are looked at: of those of a
+  /// softmax some are 64 times as large.
   static constexpr int lineExponent = 9, sampledExponent = 5;
   Value *scaleOf(Value *maximum, bool isInverse, int scaledExponent = lineExponent);
-  llvm::SmallVector<Value *> findScales(const WgmmaProduct &product, llvm::ArrayRef<Value *> chunks);
+  llvm::SmallVector<Value *> findScales(const WgmmaProduct &product,
+                                        llvm::ArrayRef<Value *> chunks);
   void noteLargest(Value *largest, Value *least, Value *value);
 
   // AccuracyCheck.cpp
   Value *keepNonZero(Value *chunk, Value *scale, Value *words);
   Value *smallestSum(const WgmmaProduct &product);
-  /// Magnitudes of a thread's accumulators, as i16 keys in which 0 is the largest: the smallest of all, of each four, and of
-  /// neighbourhoods (by their largest element), and the largest of all.
+  /// Magnitudes of a thread's accumulators, as i16 keys in which 0 is the largest: the smallest of
+  /// all, of each four, and of neighbourhoods (by their largest element), and the largest of all.
   struct AccumulatorSizes {
     Value *least, *minOfNeighbourhoods, *largest;
     llvm::SmallVector<Value *> ofFours;
@@ -336,7 +382,8 @@ private:
   Value *inverseScale(Value *largest, Value *least, int scaledExponent = lineExponent);
   Value *hasWideLine(const WgmmaProduct &product, TileCoord place, unsigned numAccumulators);
   std::array<Value *, 2> masksOfRows(Value *row);
-  std::array<Value *, 4> recomputeFour(WgmmaProduct product, llvm::ArrayRef<Value *> rows, llvm::ArrayRef<Value *> columns);
+  std::array<Value *, 4> recomputeFour(WgmmaProduct product, llvm::ArrayRef<Value *> rows,
+                                       llvm::ArrayRef<Value *> columns);
   void recomputeFlagged(const WgmmaProduct &product, const AccuracyFlags &flags, unsigned base);
 
   // PersistentScheduler.cpp
@@ -356,11 +403,13 @@ private:
   void emitPersistentTiles();
 
   // SplitKTail.cpp
-  /// How persistent blocks share the last wave: blocks, whole tiles of each, remaining tiles, stages of a tile, K slices of a tile.
+  /// How persistent blocks share the last wave: blocks, whole tiles of each, remaining tiles,
+  /// stages of a tile, K slices of a tile.
   struct SplitKTail {
     int64_t blocks, whole, tiles, stages, slices;
   };
-  /// The K slice of a block in a remaining tile: first stage, distance to its next one, number of stages (i64).
+  /// The K slice of a block in a remaining tile: first stage, distance to its next one, number of
+  /// stages (i64).
   struct TailSlice {
     Value *first, *step, *stages;
   };
@@ -380,20 +429,26 @@ private:
     IndexExpr tiles;         ///< tiles of a batch point
     IndexExpr stages;        ///< stages of a tile
     IndexExpr blocks;        ///< blocks that prepack it
-    mlir::Value matrix;      ///< the matrix that data chooses for a batch point; null: each point has its own
+    mlir::Value
+        matrix; ///< the matrix that data chooses for a batch point; null: each point has its own
   };
   Value *prepackedTermsAt(const WgmmaOperand &operand, const PrepackedOperand &side);
   std::vector<PrepackedOperand> prepackedOperands(IndexExpr &bytes) const;
   IndexExpr prepackedBytes() const;
-  void prepackLines(const WgmmaProduct &product, WgmmaOperand operand, const PrepackedOperand &side, Value *number);
+  void prepackLines(const WgmmaProduct &product, WgmmaOperand operand, const PrepackedOperand &side,
+                    Value *number);
   Value *prepackedTermsOf(const WgmmaOperand &operand, const PrepackedOperand &side, Value *stage);
-  Value *scaleAddress(const WgmmaProduct &product, const WgmmaOperand &operand, const PrepackedOperand &side, Value *line);
+  Value *scaleAddress(const WgmmaProduct &product, const WgmmaOperand &operand,
+                      const PrepackedOperand &side, Value *line);
   void copyPrepacked(const WgmmaProduct &product, Value *number, Value *stage);
-  void copyLines(const WgmmaOperand &operand, const PrepackedOperand &side, Value *number, Value *stage);
-  /// Stages that a producer keeps in flight while it waits for an empty one. Consumers hold one stage while they begin the next.
+  void copyLines(const WgmmaOperand &operand, const PrepackedOperand &side, Value *number,
+                 Value *stage);
+  /// Stages that a producer keeps in flight while it waits for an empty one. Consumers hold one
+  /// stage while they begin the next.
   unsigned copiesAhead() const { return std::min(2u, ringStages() - 2); }
   llvm::SmallVector<Value *> noCopies();
-  llvm::SmallVector<Value *> produceCopies(const WgmmaProduct &product, llvm::ArrayRef<Value *> before);
+  llvm::SmallVector<Value *> produceCopies(const WgmmaProduct &product,
+                                           llvm::ArrayRef<Value *> before);
   void endCopies(const WgmmaProduct &product, Value *total);
   Value *scaleOfLine(const WgmmaProduct &product, Value *line);
   void loadScales(const WgmmaProduct &product);
@@ -422,9 +477,10 @@ private:
 
   // PrepackWindows.cpp
   int64_t blocksOfImage(const WindowOperand &window, int64_t pixels) const;
-  void prepackPixels(const WgmmaProduct &product, const WgmmaOperand &operand, const PrepackedOperand &side, Value *number);
-  void copyWindows(const WgmmaProduct &product, const WgmmaOperand &operand, const PrepackedOperand &side, Value *number,
-                   Value *stage);
+  void prepackPixels(const WgmmaProduct &product, const WgmmaOperand &operand,
+                     const PrepackedOperand &side, Value *number);
+  void copyWindows(const WgmmaProduct &product, const WgmmaOperand &operand,
+                   const PrepackedOperand &side, Value *number, Value *stage);
   Value *imageOf(const WgmmaProduct &product, const WgmmaOperand &operand, Value *number);
 
   // HaloTile.cpp
@@ -439,13 +495,14 @@ private:
   Value *haloAddress(Value *number);
   void loadHalo(const WgmmaProduct &product, const PrepackedOperand &side, Value *group);
   Value *groupNumber(const WgmmaProduct &product, Value *group);
-  Value *paddedOffset(const WindowOperand &window, tgl::TglTensorType type, Value *pixel, Value *&exists);
+  Value *paddedOffset(const WindowOperand &window, tgl::TglTensorType type, Value *pixel,
+                      Value *&exists);
   unsigned offsetOfChunk(unsigned chunk) const;
   Value *tapOffsetsAt(Value *step);
   unsigned tapOffsetsBytes() const;
   void storeTapOffsets();
-  Accumulators multiplyHalo(const WgmmaProduct &product, Value *inBlock, Value *haloBuffer, Value *inGroup,
-                       llvm::ArrayRef<Value *> accumulators);
+  Accumulators multiplyHalo(const WgmmaProduct &product, Value *inBlock, Value *haloBuffer,
+                            Value *inGroup, llvm::ArrayRef<Value *> accumulators);
   Accumulators haloMainloop(const WgmmaProduct &product);
 
   Emitter &e;
@@ -454,24 +511,26 @@ private:
   TensorTile tile;
   std::optional<TileRange> range;
   llvm::SmallVector<ProductOperands> products;
-  std::map<unsigned, ProductOperands> evaluatedOperands; ///< by product: operands that are evaluated, not copied
-  std::vector<PrepackedProduct> prepacked;               ///< by product, if operands are prepacked
-  std::optional<HaloTile> halo;                          ///< halo tile of operand B of the only product
+  std::map<unsigned, ProductOperands>
+      evaluatedOperands;                   ///< by product: operands that are evaluated, not copied
+  std::vector<PrepackedProduct> prepacked; ///< by product, if operands are prepacked
+  std::optional<HaloTile> halo;            ///< halo tile of operand B of the only product
   tgl::AxesOp axes;
-  Value *split = nullptr;                                     // i64
-  Value *partialIndex = nullptr;                              // i64: index of the block's partial sums among those of all tiles
-  std::optional<TailSlice> tailSlice;                         // the block's K slice, if the last wave is split
-  Value *batch = nullptr;                                     // i64: index of the tile's batch point
-  Value *prepackedBase = nullptr;                             // address of the prepacked operands
-  mlir::Value matrixToPrepack;      // the chosen matrix whose index is set, not read
-  unsigned rowBlocks, columnBlocks; // fragments of 16 in the tile of a warp
+  Value *split = nullptr;        // i64
+  Value *partialIndex = nullptr; // i64: index of the block's partial sums among those of all tiles
+  std::optional<TailSlice> tailSlice; // the block's K slice, if the last wave is split
+  Value *batch = nullptr;             // i64: index of the tile's batch point
+  Value *prepackedBase = nullptr;     // address of the prepacked operands
+  mlir::Value matrixToPrepack;        // the chosen matrix whose index is set, not read
+  unsigned rowBlocks, columnBlocks;   // fragments of 16 in the tile of a warp
   TileMemory memory;
   BlockTile here; ///< the tile and threads that the current code is for
   std::vector<ProductLayout> noted;
   llvm::SmallVector<Value *> rings;         ///< by product, in a warp-specialised block
   Value *haloRing = nullptr;                ///< ring of the halo tiles
-  llvm::SmallVector<Value *> prologueLoads; ///< copies in flight at the start of a block, one for each stage that consumers load
-  bool flagsPerThread = false;  // threads flag tiles without a vote of the block
+  llvm::SmallVector<Value *> prologueLoads; ///< copies in flight at the start of a block, one for
+                                            ///< each stage that consumers load
+  bool flagsPerThread = false;              // threads flag tiles without a vote of the block
   unsigned consumerBarrier = 0; // named barrier of the threads that the current code is for
 };
 

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The sums of a tile lie in shared memory. A thread has one column, or a few, and goes through rows of it: what
-// depends on the column alone (its place in an image, which takes divisions) is computed once. Reads that do not wait
-// for sums are done for several rows first, so that their loads are under way together.
+// The sums of a tile lie in shared memory. A thread has one column, or a few, and goes through rows
+// of it: what depends on the column alone (its place in an image, which takes divisions) is
+// computed once. Reads that do not wait for sums are done for several rows first, so that their
+// loads are under way together.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/Epilogue.h"
@@ -21,21 +22,24 @@
 using namespace llvm;
 using namespace tegula;
 
-/// What makes of the only product's sum the value that all else uses, where there are loops in that: sums of a
-/// transposed convolution that are not finite are added up again. Nearly no sum needs it.
+/// What makes of the only product's sum the value that all else uses, where there are loops in
+/// that: sums of a transposed convolution that are not finite are added up again. Nearly no sum
+/// needs it.
 void Epilogue::findRecomputeOps() {
   bool hasLoops = any_of(effects_, [](mlir::Operation *op) { return op->getNumRegions() != 0; });
   if (!hasLoops || plan.products.size() != 1)
     return;
   mlir::Value sum = tgl::ReduceOp(plan.products.front().reduce).getResult();
   for (mlir::Operation *last : effects_) {
-    if (last->getNumResults() != 1 || !last->getResult(0).getType().isF32() || last->getNumRegions())
+    if (last->getNumResults() != 1 || !last->getResult(0).getType().isF32() ||
+        last->getNumRegions())
       continue;
     SetVector<mlir::Operation *> needed;
     needed.insert(last);
     for (unsigned n = 0; n < needed.size(); ++n)
       for (mlir::Value value : valuesUsedBy(needed[n]))
-        if (mlir::Operation *definition = value.getDefiningOp(); definition && is_contained(plan.epilogue, definition))
+        if (mlir::Operation *definition = value.getDefiningOp();
+            definition && is_contained(plan.epilogue, definition))
           needed.insert(definition);
     auto isNeeded = [&](mlir::Operation *op) { return needed.contains(op); };
     // All loops are there, and others know the sum and what it was made of by the result alone.
@@ -43,7 +47,8 @@ void Epilogue::findRecomputeOps() {
       if (isNeeded(op))
         return !isa<tgl::WriteOp>(op);
       return op->getNumRegions() == 0 && none_of(valuesUsedBy(op), [&](mlir::Value value) {
-               return value == sum || (value != last->getResult(0) && is_contained(effects_, value.getDefiningOp()) &&
+               return value == sum || (value != last->getResult(0) &&
+                                       is_contained(effects_, value.getDefiningOp()) &&
                                        isNeeded(value.getDefiningOp()));
              });
     });
@@ -64,16 +69,17 @@ Epilogue::Epilogue(const BlockTile &here)
     waiting.insert(tgl::ReduceOp(product.reduce).getResult());
   auto varies = [&](tgl::ReadOp read, ArrayRef<unsigned> group) {
     return any_of(group, [&](unsigned axis) {
-      return tgl::knownPoints(axes, {axis}) != 1 && any_of(read.getSubscriptExprs(), [&](const tgl::ValueExpr &expr) {
-               return expr.uses(axes.getAxes()[axis]);
-             });
+      return tgl::knownPoints(axes, {axis}) != 1 &&
+             any_of(read.getSubscriptExprs(),
+                    [&](const tgl::ValueExpr &expr) { return expr.uses(axes.getAxes()[axis]); });
     });
   };
   for (mlir::Operation *op : plan.epilogue) {
     auto read = dyn_cast<tgl::ReadOp>(op);
     bool isEarly = read ? !read.getChecked() && !accesses.writes.contains(read.getTensor())
                         : op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op);
-    isEarly &= none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
+    isEarly &=
+        none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
     if (isEarly) {
       early.push_back(op);
       readsElements |= read && varies(read, plan.rows) && varies(read, plan.columns);
@@ -92,8 +98,9 @@ void Epilogue::separateEffects() {
   DenseSet<mlir::Value> waiting; // for what has an effect
   SmallVector<mlir::Operation *> effects;
   for (mlir::Operation *op : effects_) {
-    bool isValue = op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op) && !isa<tgl::ReadOp>(op) &&
-                   none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
+    bool isValue =
+        op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op) && !isa<tgl::ReadOp>(op) &&
+        none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
     if (isValue) {
       values.push_back(op);
       continue;
@@ -104,8 +111,8 @@ void Epilogue::separateEffects() {
   effects_ = std::move(effects);
 }
 
-/// The value, of which the optimiser does not know that nothing but a branch needs it: it would be computed there, one
-/// element after the other.
+/// The value, of which the optimiser does not know that nothing but a branch needs it: it would be
+/// computed there, one element after the other.
 Value *Epilogue::keepOutOfBranch(Value *value) {
   Type *type = value->getType();
   if (type->isVectorTy() || type->isPointerTy() || type->getPrimitiveSizeInBits() > 32)
@@ -116,7 +123,8 @@ Value *Epilogue::keepOutOfBranch(Value *value) {
 }
 
 unsigned Epilogue::interleavedRows(const ContractionPlan &plan) {
-  if (plan.rows.empty() || plan.columns.empty() || plan.epilogueCollapsesRows || plan.epilogueCollapsesColumns)
+  if (plan.rows.empty() || plan.columns.empty() || plan.epilogueCollapsesRows ||
+      plan.epilogueCollapsesColumns)
     return 1;
   auto own = cast<tgl::AxesOp>(tgl::ParallelOp(plan.op).getOperation());
   std::optional<int64_t> phases = tgl::knownPoints(own, {plan.rows.back()});
@@ -126,7 +134,8 @@ unsigned Epilogue::interleavedRows(const ContractionPlan &plan) {
     auto write = dyn_cast<tgl::WriteOp>(op);
     if (!write || write->hasAttr(partialAttrName))
       continue;
-    tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+    tgl::ValueExpr offset =
+        Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
     auto along = [&](unsigned axis) {
       return Emitter::stepAlong(offset, own.getAxes()[axis], [](mlir::Value) { return false; });
     };
@@ -143,7 +152,8 @@ mlir::arith::CmpIOp Epilogue::guardOfRows() {
     auto write = dyn_cast<tgl::WriteOp>(op);
     if (!write)
       continue;
-    auto its = write.getGuard() ? write.getGuard().getDefiningOp<mlir::arith::CmpIOp>() : mlir::arith::CmpIOp();
+    auto its = write.getGuard() ? write.getGuard().getDefiningOp<mlir::arith::CmpIOp>()
+                                : mlir::arith::CmpIOp();
     if (!its || (guard && its != guard))
       return nullptr;
     guard = its;
@@ -164,7 +174,8 @@ Value *Epilogue::isWritten(mlir::arith::CmpIOp guard, Value *number) {
   needed.insert(guard);
   for (unsigned n = 0; n < needed.size(); ++n)
     for (mlir::Value operand : needed[n]->getOperands())
-      if (mlir::Operation *definition = operand.getDefiningOp(); definition && is_contained(plan.epilogue, definition))
+      if (mlir::Operation *definition = operand.getDefiningOp();
+          definition && is_contained(plan.epilogue, definition))
         needed.insert(definition);
   for (mlir::Operation *op : plan.epilogue)
     if (needed.contains(op))
@@ -196,16 +207,20 @@ Value *Epilogue::columnExists(Value *number) {
 void Epilogue::forEpilogueRows(unsigned each, function_ref<void(const EpilogueRows &)> body) {
   unsigned phases = interleavedRows(plan);
   // Threads side by side: phases, columns, rows.
-  unsigned columnsAtOnce = std::gcd(unsigned(tile.columns), threads() / phases), chunks = tile.columns / columnsAtOnce;
+  unsigned columnsAtOnce = std::gcd(unsigned(tile.columns), threads() / phases),
+           chunks = tile.columns / columnsAtOnce;
   unsigned step = threads() / columnsAtOnce;
-  Value *phase = b.CreateURem(here.thread, i32(phases)), *pair = b.CreateUDiv(here.thread, i32(phases));
+  Value *phase = b.CreateURem(here.thread, i32(phases)),
+        *pair = b.CreateUDiv(here.thread, i32(phases));
   Value *ownColumn = b.CreateURem(pair, i32(columnsAtOnce));
   Value *own = b.CreateUDiv(pair, i32(columnsAtOnce));
 
   // No more rows than all tiles have a multiple of, so that none needs to be asked for.
   std::optional<int64_t> known = tgl::knownPoints(axes, plan.rows);
   each = std::min<unsigned>(each, here.epilogueRows / step);
-  auto comesOut = [&](unsigned count) { return here.rows.fits || (known && *known % here.epilogueRows % (step * count) == 0); };
+  auto comesOut = [&](unsigned count) {
+    return here.rows.fits || (known && *known % here.epilogueRows % (step * count) == 0);
+  };
   unsigned count = each;
   while (count > 1 && !comesOut(count))
     count /= 2;
@@ -214,7 +229,8 @@ void Epilogue::forEpilogueRows(unsigned each, function_ref<void(const EpilogueRo
     each = count;
   Value *end = i64(here.epilogueRows);
   if (!here.rows.fits) { // a part of a tile may be beyond the last as a whole
-    Value *left = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(here.rows.total, here.rows.first), i64(0));
+    Value *left = b.CreateBinaryIntrinsic(Intrinsic::smax,
+                                          b.CreateSub(here.rows.total, here.rows.first), i64(0));
     end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, left);
   }
 
@@ -227,7 +243,8 @@ void Epilogue::forEpilogueRows(unsigned each, function_ref<void(const EpilogueRo
       e.emitLoop(
           i64(0), b.CreateExactUDiv(end, i64(phases)), i64(step * each / phases), {},
           [&](Value *start, ArrayRef<Value *>) {
-            body({b.CreateAdd(b.CreateTrunc(start, b.getInt32Ty()), own), phase, column, phases, step, each, asks});
+            body({b.CreateAdd(b.CreateTrunc(start, b.getInt32Ty()), own), phase, column, phases,
+                  step, each, asks});
             return SmallVector<Value *>();
           },
           "rest");
@@ -239,12 +256,13 @@ void Epilogue::forEpilogueRows(unsigned each, function_ref<void(const EpilogueRo
   }
 }
 
-/// The `n`-th row of the tile (i32), and of the statement (`number`, i64): as a multiple and the phase, for the optimiser
-/// to see that a thread has but one of these.
+/// The `n`-th row of the tile (i32), and of the statement (`number`, i64): as a multiple and the
+/// phase, for the optimiser to see that a thread has but one of these.
 Value *Epilogue::epilogueRow(const EpilogueRows &its, unsigned n, Value *&number) {
   Value *multiple = b.CreateAdd(its.first, i32(n * its.step / its.phases));
   Value *before = b.CreateExactUDiv(here.rows.first, i64(its.phases));
-  number = b.CreateAdd(b.CreateMul(b.CreateAdd(before, wide(multiple)), i64(its.phases)), wide(its.phase));
+  number = b.CreateAdd(b.CreateMul(b.CreateAdd(before, wide(multiple)), i64(its.phases)),
+                       wide(its.phase));
   return b.CreateAdd(b.CreateMul(multiple, i32(its.phases)), its.phase);
 }
 
@@ -272,8 +290,8 @@ void Epilogue::emit() {
   if (effects_.empty())
     return;
   mlir::arith::CmpIOp guard = guardOfRows();
-  // Loads of several elements are under way at a time: those of the bias come from a cache. Rows that have a guard are
-  // chosen by data.
+  // Loads of several elements are under way at a time: those of the bias come from a cache. Rows
+  // that have a guard are chosen by data.
   unsigned each = readsElements || guard ? 8 : 4;
   auto emitAll = [&] { forEpilogueRows(each, [&](const EpilogueRows &its) { emitRows(its); }); };
   if (!guard)
@@ -327,18 +345,21 @@ void Epilogue::emitRows(const EpilogueRows &its) {
     made.push_back(recomputed ? recomputed : tgl::ReduceOp(product.reduce).getResult());
   for (mlir::Operation *op : values)
     made.append(op->result_begin(), op->result_end());
-  bool branches = its.asks || any_of(effects_, [&](mlir::Operation *op) {
-                    auto write = dyn_cast<tgl::WriteOp>(op);
-                    return write && write.getGuard() && write.getGuard().getDefiningOp() != knownGuard;
-                  });
+  bool branches =
+      its.asks || any_of(effects_, [&](mlir::Operation *op) {
+        auto write = dyn_cast<tgl::WriteOp>(op);
+        return write && write.getGuard() && write.getGuard().getDefiningOp() != knownGuard;
+      });
   auto isUsedLate = [&](mlir::Value value) {
-    return any_of(value.getUsers(), [&](mlir::Operation *user) { return is_contained(effects_, user); });
+    return any_of(value.getUsers(),
+                  [&](mlir::Operation *user) { return is_contained(effects_, user); });
   };
   for (Element &element : elements) {
     restore(element);
     for (unsigned which = 0; which < plan.products.size(); ++which)
-      e.values[made[which]] =
-          b.CreateAlignedLoad(here.accumulatorType(), here.accumulatorAddress(element.row, its.column, here.accumulatorsBase(which)), Align(4));
+      e.values[made[which]] = b.CreateAlignedLoad(
+          here.accumulatorType(),
+          here.accumulatorAddress(element.row, its.column, here.accumulatorsBase(which)), Align(4));
     for (mlir::Operation *op : values)
       e.emitOp(op);
     for (mlir::Value value : made) {

@@ -6,14 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The epilogue computes and writes what follows the products of a statement, at every element of a block's tile. It reads
-// accumulators (BlockTile.h) and does not depend on the mainloop. There are three forms:
+// The epilogue computes and writes what follows the products of a statement, at every element of a
+// block's tile. It reads accumulators (BlockTile.h) and does not depend on the mainloop. There are
+// three forms:
 //
-//   Epilogue.cpp          all threads of the block share the tile; accumulators are in shared memory
-//   WarpEpilogue.cpp      each warp takes its own rows, through its own part of shared memory
-//   RegisterEpilogue.cpp  each warp takes its accumulators from registers
+//   Epilogue.cpp          all threads of the block share the tile; accumulators are in shared
+//   memory WarpEpilogue.cpp      each warp takes its own rows, through its own part of shared
+//   memory RegisterEpilogue.cpp  each warp takes its accumulators from registers
 //
-// The first also computes partial reductions over the tile's rows and columns (EpilogueReductions.cpp).
+// The first also computes partial reductions over the tile's rows and columns
+// (EpilogueReductions.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_CONTRACTION_LOWER_EPILOGUE_H
@@ -24,14 +26,16 @@
 
 namespace tegula {
 
-/// The epilogue of a statement: orders its operations once, and emits them for the tile and threads that `here` has at the call.
+/// The epilogue of a statement: orders its operations once, and emits them for the tile and threads
+/// that `here` has at the call.
 class Epilogue {
   using Value = llvm::Value;
 
 public:
   explicit Epilogue(const BlockTile &here);
 
-  /// Number of rows that interleave in the result, as the phases of a transposed convolution do; else 1.
+  /// Number of rows that interleave in the result, as the phases of a transposed convolution do;
+  /// else 1.
   static unsigned interleavedRows(const ContractionPlan &plan);
   /// Emits a return for blocks whose tile is not written at all.
   void returnIfUnused();
@@ -45,14 +49,17 @@ public:
 
   //===--- By each warp of a warpgroup ---===//
 
-  /// Whether the warp epilogue applies: all writes are contiguous along columns, and nothing written is read.
+  /// Whether the warp epilogue applies: all writes are contiguous along columns, and nothing
+  /// written is read.
   bool fitsWarpEpilogue() const;
-  /// Emits the warp epilogue for the columns that are in shared memory, from column `first` of the warpgroup on.
+  /// Emits the warp epilogue for the columns that are in shared memory, from column `first` of the
+  /// warpgroup on.
   void emitPerWarp(unsigned first = 0);
   /// Whether emitPerWarp stores by cp.async.bulk.
   bool storesInBulk() const { return bool(lineWrite()); }
   void syncWarp();
-  /// Waits until the bulk stores have read the warp's lines of shared memory, or (`untilWritten`) are complete.
+  /// Waits until the bulk stores have read the warp's lines of shared memory, or (`untilWritten`)
+  /// are complete.
   void awaitLines(bool untilWritten);
 
   /// Whether the register epilogue applies.
@@ -65,7 +72,9 @@ private:
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
   unsigned threads() const { return tile.threads(); }
   /// Sets the axes to row or column `number` (i64) of the statement.
-  void setRow(Value *number) { here.setNumber(axes, plan.rows, plan.epilogueCollapsesRows, number); }
+  void setRow(Value *number) {
+    here.setNumber(axes, plan.rows, plan.epilogueCollapsesRows, number);
+  }
   void setColumn(Value *number) {
     here.setNumber(axes, plan.columns, plan.epilogueCollapsesColumns && !here.isPadded(), number);
   }
@@ -105,8 +114,10 @@ private:
   ReducedRows rowsOfClass(const ReducedLines &rows, Value *number);
   llvm::Constant *neutralPartial(const PartialWrite &partial);
   Value *combinePartials(const PartialWrite &partial, Value *x, Value *y);
-  Value *partialValue(const PartialWrite &partial, const ReducedRows &its, Value *index, Value *column);
-  void storePartial(const PartialWrite &partial, const ReducedRows &its, Value *columnNumber, Value *value);
+  Value *partialValue(const PartialWrite &partial, const ReducedRows &its, Value *index,
+                      Value *column);
+  void storePartial(const PartialWrite &partial, const ReducedRows &its, Value *columnNumber,
+                    Value *value);
   void emitColumnPartials(const PartialWrite &partial);
   void emitRowPartials(const PartialWrite &partial);
   void emitPartials();
@@ -133,14 +144,17 @@ private:
   const TensorTile &tile;
   tgl::AxesOp axes;
 
-  // The operations of the epilogue, in order: recomputation of non-finite sums, operations that need no accumulator, pure
-  // operations on accumulators, and operations with effects or that wait for those.
+  // The operations of the epilogue, in order: recomputation of non-finite sums, operations that
+  // need no accumulator, pure operations on accumulators, and operations with effects or that wait
+  // for those.
   llvm::SmallVector<mlir::Operation *> recomputeOps, early, values, effects_;
-  mlir::Value recomputed;     ///< the value that `effects_` uses instead of the sum, if sums are recomputed
+  mlir::Value
+      recomputed; ///< the value that `effects_` uses instead of the sum, if sums are recomputed
   bool readsElements = false; ///< whether `early` reads values that vary along rows and columns
   llvm::SmallVector<PartialWrite, 0> partials;
 
-  mlir::Operation *knownGuard = nullptr; ///< the guard of all writes, if it is known to hold in the current code
+  mlir::Operation *knownGuard =
+      nullptr; ///< the guard of all writes, if it is known to hold in the current code
 };
 
 } // namespace tegula

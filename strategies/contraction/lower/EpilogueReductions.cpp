@@ -1,4 +1,5 @@
-//===- EpilogueReductions.cpp - Reductions of which a tile has a part --------------------------===//
+//===- EpilogueReductions.cpp - Reductions of which a tile has a part
+//--------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,11 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a tile leaves of reductions over its rows and columns (strategies/contraction/plan/TileReductions.h), from its sums in shared memory. The
-// rows of a part are a class:
+// What a tile leaves of reductions over its rows and columns
+// (strategies/contraction/plan/TileReductions.h), from its sums in shared memory. The rows of a
+// part are a class:
 //
-//   columns are reduced: a warp has a class. Its lanes take columns 32 apart in all of the rows, and are added up by
-//                        shuffles; where a tile has columns of two results each lane has a number for both.
+//   columns are reduced: a warp has a class. Its lanes take columns 32 apart in all of the rows,
+//   and are added up by
+//                        shuffles; where a tile has columns of two results each lane has a number
+//                        for both.
 //   only rows are:       a thread has a class and a column.
 //
 // Either way the order is the same in every run, and each element is read once.
@@ -39,7 +43,8 @@ void Epilogue::takePartialWrites() {
     for (unsigned n = 0; n < needed.size(); ++n)
       for (mlir::Value value : valuesUsedBy(needed[n]))
         if (mlir::Operation *definition = value.getDefiningOp();
-            definition && is_contained(plan.epilogue, definition) && !is_contained(recomputeOps, definition))
+            definition && is_contained(plan.epilogue, definition) &&
+            !is_contained(recomputeOps, definition))
           needed.insert(definition);
     return needed;
   };
@@ -47,7 +52,8 @@ void Epilogue::takePartialWrites() {
     std::optional<TileReductions> lines = tileReductionsOf(write, plan, tile, here.paddedColumns());
     if (!lines)
       return e.fail(write, "parts of another tile");
-    SetVector<mlir::Operation *> needed = neededBy([&](tgl::WriteOp other) { return other == write; });
+    SetVector<mlir::Operation *> needed =
+        neededBy([&](tgl::WriteOp other) { return other == write; });
     PartialWrite partial{write, {}, *lines};
     copy_if(plan.epilogue, std::back_inserter(partial.made),
             [&](mlir::Operation *op) { return op != write && needed.contains(op); });
@@ -55,23 +61,28 @@ void Epilogue::takePartialWrites() {
   }
   if (partials.empty())
     return;
-  SetVector<mlir::Operation *> others = neededBy([](tgl::WriteOp write) { return !write->hasAttr(partialAttrName); });
+  SetVector<mlir::Operation *> others =
+      neededBy([](tgl::WriteOp write) { return !write->hasAttr(partialAttrName); });
   for (SmallVector<mlir::Operation *> *ops : {&early, &effects_})
     erase_if(*ops, [&](mlir::Operation *op) { return !others.contains(op); });
 }
 
-/// The rows of class `number` (i64) of the tile: parts of a result after each other, then what is kept after them.
+/// The rows of class `number` (i64) of the tile: parts of a result after each other, then what is
+/// kept after them.
 Epilogue::ReducedRows Epilogue::rowsOfClass(const ReducedLines &rows, Value *number) {
-  Value *last = b.CreateURem(number, i64(rows.after)), *partial = b.CreateUDiv(number, i64(rows.after));
+  Value *last = b.CreateURem(number, i64(rows.after)),
+        *partial = b.CreateUDiv(number, i64(rows.after));
   // Results lie one behind the other, and so do the parts of each.
   Value *first = b.CreateAdd(b.CreateMul(partial, i64(rows.length * rows.after)), last);
   return {first, b.CreateAdd(here.rows.first, first), unsigned(rows.after), unsigned(rows.length)};
 }
 
-/// The term at row `index` (i64) of its class and a column (i32) of the tile; neutral where there is no such row. The
-/// statement's columns are set.
-Value *Epilogue::partialValue(const PartialWrite &partial, const ReducedRows &its, Value *index, Value *column) {
-  Value *below = b.CreateMul(index, i64(its.step)), *number = b.CreateAdd(its.number, below), *exists = nullptr;
+/// The term at row `index` (i64) of its class and a column (i32) of the tile; neutral where there
+/// is no such row. The statement's columns are set.
+Value *Epilogue::partialValue(const PartialWrite &partial, const ReducedRows &its, Value *index,
+                              Value *column) {
+  Value *below = b.CreateMul(index, i64(its.step)), *number = b.CreateAdd(its.number, below),
+        *exists = nullptr;
   if (!here.rows.fits) {
     exists = b.CreateICmpSLT(number, here.rows.total);
     number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(here.rows.total, i64(1)));
@@ -79,8 +90,11 @@ Value *Epilogue::partialValue(const PartialWrite &partial, const ReducedRows &it
   setRow(number);
   Value *row = b.CreateTrunc(b.CreateAdd(its.first, below), b.getInt32Ty());
   for (unsigned which = 0; which < plan.products.size(); ++which) {
-    mlir::Value sum = recomputed ? recomputed : tgl::ReduceOp(plan.products[which].reduce).getResult();
-    e.values[sum] = b.CreateAlignedLoad(here.accumulatorType(), here.accumulatorAddress(row, column, here.accumulatorsBase(which)), Align(4));
+    mlir::Value sum =
+        recomputed ? recomputed : tgl::ReduceOp(plan.products[which].reduce).getResult();
+    e.values[sum] = b.CreateAlignedLoad(
+        here.accumulatorType(), here.accumulatorAddress(row, column, here.accumulatorsBase(which)),
+        Align(4));
   }
   for (mlir::Operation *op : partial.made)
     e.emitOp(op);
@@ -99,17 +113,20 @@ Value *Epilogue::combinePartials(const PartialWrite &partial, Value *x, Value *y
   tgl::ReduceKind kind = *tgl::WriteOp(partial.write).getCombine();
   if (kind == tgl::ReduceKind::Sum)
     return b.CreateFAdd(x, y);
-  return e.emitExtreme(kind == tgl::ReduceKind::Max ? Intrinsic::maximum : Intrinsic::minimum, x, y);
+  return e.emitExtreme(kind == tgl::ReduceKind::Max ? Intrinsic::maximum : Intrinsic::minimum, x,
+                       y);
 }
 
 /// Of a class with any rows, and the columns of a result of which `columnNumber` (i64) is one.
-void Epilogue::storePartial(const PartialWrite &partial, const ReducedRows &its, Value *columnNumber, Value *value) {
+void Epilogue::storePartial(const PartialWrite &partial, const ReducedRows &its,
+                            Value *columnNumber, Value *value) {
   tgl::WriteOp write = partial.write;
   const ReducedLines &ofRows = partial.lines.rows, &ofColumns = partial.lines.columns;
   auto store = [&] {
     setRow(its.number);
     setColumn(columnNumber);
-    // Columns that are there for padding have the number of the tile's part too, which axes do not tell.
+    // Columns that are there for padding have the number of the tile's part too, which axes do not
+    // tell.
     SmallVector<ValueExpr> place = write.getSubscriptExprs();
     auto setSplit = [&](const ReducedLines &lines, Value *number) {
       if (lines.number.asConstant())
@@ -121,7 +138,8 @@ void Epilogue::storePartial(const PartialWrite &partial, const ReducedRows &its,
           subscript = ValueExpr(axis);
     };
     if (ofRows.isReduced()) {
-      Value *reduced = b.CreateURem(b.CreateUDiv(its.number, i64(ofRows.after)), i64(ofRows.reduced));
+      Value *reduced =
+          b.CreateURem(b.CreateUDiv(its.number, i64(ofRows.after)), i64(ofRows.reduced));
       setSplit(ofRows, b.CreateUDiv(reduced, i64(ofRows.length)));
     }
     if (ofColumns.isReduced()) {
@@ -140,9 +158,11 @@ void Epilogue::storePartial(const PartialWrite &partial, const ReducedRows &its,
 /// A thread for a column and a class.
 void Epilogue::emitColumnPartials(const PartialWrite &partial) {
   const ReducedLines &lines = partial.lines.rows;
-  unsigned columnsAtOnce = std::gcd(unsigned(tile.columns), threads()), chunks = tile.columns / columnsAtOnce;
+  unsigned columnsAtOnce = std::gcd(unsigned(tile.columns), threads()),
+           chunks = tile.columns / columnsAtOnce;
   unsigned classes = rowClasses(lines), classesAtOnce = threads() / columnsAtOnce;
-  Value *own = b.CreateUDiv(here.thread, i32(columnsAtOnce)), *ownColumn = b.CreateURem(here.thread, i32(columnsAtOnce));
+  Value *own = b.CreateUDiv(here.thread, i32(columnsAtOnce)),
+        *ownColumn = b.CreateURem(here.thread, i32(columnsAtOnce));
   for (unsigned chunk = 0; chunk < chunks; ++chunk) {
     Value *column = b.CreateAdd(ownColumn, i32(chunk * columnsAtOnce));
     Value *columnNumber = b.CreateAdd(here.columns.first, wide(column));
@@ -155,15 +175,19 @@ void Epilogue::emitColumnPartials(const PartialWrite &partial) {
             setColumn(columnNumber);
             constexpr unsigned ahead = 8; // rows whose sums are on their way together
             unsigned step = std::min(ahead, its.count);
-            Value *whole = e.emitLoop(
-                i64(0), i64(its.count), i64(step), {neutralPartial(partial)},
-                [&](Value *index, ArrayRef<Value *> carried) -> SmallVector<Value *> {
-                  Value *value = carried.front();
-                  for (unsigned n = 0; n < step; ++n)
-                    value = combinePartials(partial, value, partialValue(partial, its, b.CreateAdd(index, i64(n)), column));
-                  return {value};
-                },
-                "part").front();
+            Value *whole =
+                e.emitLoop(
+                     i64(0), i64(its.count), i64(step), {neutralPartial(partial)},
+                     [&](Value *index, ArrayRef<Value *> carried) -> SmallVector<Value *> {
+                       Value *value = carried.front();
+                       for (unsigned n = 0; n < step; ++n)
+                         value = combinePartials(
+                             partial, value,
+                             partialValue(partial, its, b.CreateAdd(index, i64(n)), column));
+                       return {value};
+                     },
+                     "part")
+                    .front();
             storePartial(partial, its, columnNumber, whole);
             return SmallVector<Value *>();
           },
@@ -194,11 +218,13 @@ void Epilogue::emitRowPartials(const PartialWrite &partial) {
         auto addRow = [&](Value *index, ArrayRef<Value *> carried) {
           SmallVector<Value *> results(carried);
           for (unsigned chunk = 0; chunk < tile.columns / warp; ++chunk) {
-            Value *column = inLane(chunk), *columnNumber = b.CreateAdd(here.columns.first, wide(column));
+            Value *column = inLane(chunk),
+                  *columnNumber = b.CreateAdd(here.columns.first, wide(column));
             Value *exists = nullptr, *safe = columnNumber;
             if (!here.columns.fits) {
               exists = columnExists(columnNumber);
-              safe = b.CreateBinaryIntrinsic(Intrinsic::smin, columnNumber, b.CreateSub(here.columns.total, i64(1)));
+              safe = b.CreateBinaryIntrinsic(Intrinsic::smin, columnNumber,
+                                             b.CreateSub(here.columns.total, i64(1)));
             }
             setColumn(safe);
             Value *value = partialValue(partial, its, index, column);
@@ -216,7 +242,8 @@ void Epilogue::emitRowPartials(const PartialWrite &partial) {
         };
         SmallVector<Value *> results(across.segments, neutralPartial(partial));
         constexpr unsigned maxUnrolled = 16; // elements that are written out
-        unsigned rowsTogether = std::clamp<unsigned>(maxUnrolled * warp / tile.columns, 1, its.count);
+        unsigned rowsTogether =
+            std::clamp<unsigned>(maxUnrolled * warp / tile.columns, 1, its.count);
         results = e.emitLoop(
             i64(0), i64(its.count), i64(rowsTogether), results,
             [&](Value *index, ArrayRef<Value *> carried) {
@@ -228,8 +255,9 @@ void Epilogue::emitRowPartials(const PartialWrite &partial) {
             "part");
         for (Value *&result : results)
           for (unsigned distance = 1; distance < warp; distance *= 2) {
-            Value *word = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32,
-                                            {i32(-1), b.CreateBitCast(result, b.getInt32Ty()), i32(distance), i32(warp - 1)});
+            Value *word = b.CreateIntrinsic(
+                b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32,
+                {i32(-1), b.CreateBitCast(result, b.getInt32Ty()), i32(distance), i32(warp - 1)});
             result = combinePartials(partial, result, b.CreateBitCast(word, result->getType()));
           }
         e.emitIf(b.CreateICmpEQ(here.lane, i32(0)), [&] {
@@ -237,7 +265,8 @@ void Epilogue::emitRowPartials(const PartialWrite &partial) {
           Value *end = b.CreateAdd(here.columns.first, i64(tile.columns));
           end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, here.columns.total);
           for (auto [segment, start] : enumerate(starts))
-            e.emitIf(b.CreateICmpSLT(start, end), [&] { storePartial(partial, its, start, results[segment + 1]); });
+            e.emitIf(b.CreateICmpSLT(start, end),
+                     [&] { storePartial(partial, its, start, results[segment + 1]); });
         });
         return SmallVector<Value *>();
       },

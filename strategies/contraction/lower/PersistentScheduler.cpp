@@ -6,19 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A multiprocessor has room for one block with roles. Where such a block ends with its tile nothing is brought
-// while the rest of the statement is done, and nothing is multiplied until the next block's first operands have
-// come. So there is one block for each multiprocessor, it takes every so many-th tile, and its sums have a place
-// of their own in shared memory:
+// A multiprocessor has room for one block with roles. Where such a block ends with its tile nothing
+// is brought while the rest of the statement is done, and nothing is multiplied until the next
+// block's first operands have come. So there is one block for each multiprocessor, it takes every
+// so many-th tile, and its sums have a place of their own in shared memory:
 //
 //   producers    for each tile of the block:  bring its operands
-//   consumers    for each tile of the block:  multiply, store sums; the rest of the statement, or a mark
+//   consumers    for each tile of the block:  multiply, store sums; the rest of the statement, or a
+//   mark
 //                                             where sums are not to be used
-//                for each with a mark:        sum up with care, in the shared memory of the ring; the rest
+//                for each with a mark:        sum up with care, in the shared memory of the ring;
+//                the rest
 //
-// Planes of packed operands go through the ring without a break. Where producers find scales themselves they wait
-// for those of the tile before to have been read, with the next elements already on their way where a tile has no more
-// stages than the ring.
+// Planes of packed operands go through the ring without a break. Where producers find scales
+// themselves they wait for those of the tile before to have been read, with the next elements
+// already on their way where a tile has no more stages than the ring.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -38,7 +40,9 @@ static constexpr int64_t maxTiles = 8 * flaggedTilesBytes;
 // Numbers known to the host
 //===----------------------------------------------------------------------===//
 
-unsigned DeviceContraction::flaggedTilesBase() const { return here.accumulatorsBase(0) + accumulatorsBytes(); }
+unsigned DeviceContraction::flaggedTilesBase() const {
+  return here.accumulatorsBase(0) + accumulatorsBytes();
+}
 
 IndexExpr DeviceContraction::persistentBlocks() const {
   IndexExpr tiles = numTiles(), least = IndexExpr::floorDiv(tiles + (maxTiles - 1), maxTiles);
@@ -49,7 +53,8 @@ IndexExpr DeviceContraction::persistentBlocks() const {
 // A block's tiles
 //===----------------------------------------------------------------------===//
 
-/// Whether tiles are known to have numbers of 32 bits. The first division of 64 bits in a function takes ptxas milliseconds.
+/// Whether tiles are known to have numbers of 32 bits. The first division of 64 bits in a function
+/// takes ptxas milliseconds.
 bool DeviceContraction::tileNumbersFit32Bit() const {
   std::optional<int64_t> tiles = numTiles().asConstant();
   return !isPersistent() || (tiles && isInt<32>(*tiles));
@@ -64,9 +69,11 @@ Value *DeviceContraction::numTilesOfBlock() {
     Value *blocks = here.readSreg(Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
     return wide(b.CreateAdd(b.CreateUDiv(further, blocks), i32(1)));
   }
-  Value *tiles = b.CreateMul(ceilDiv(here.rows.total, i64(tile.rows)), ceilDiv(here.columns.total, i64(tile.columns)));
+  Value *tiles = b.CreateMul(ceilDiv(here.rows.total, i64(tile.rows)),
+                             ceilDiv(here.columns.total, i64(tile.columns)));
   tiles = b.CreateMul(tiles, here.pointsOf(axes, plan.batch));
-  return ceilDiv(b.CreateSub(tiles, wide(here.block)), wide(here.readSreg(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)));
+  return ceilDiv(b.CreateSub(tiles, wide(here.block)),
+                 wide(here.readSreg(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)));
 }
 
 /// The `which`-th (i64) of the block.
@@ -89,7 +96,8 @@ void DeviceContraction::setStages(WgmmaProduct &product, Value *which) {
   product.stagesBefore = b.CreateMul(numStages(product), which);
   product.stagesInAll = b.CreateMul(numStages(product), numTilesOfBlock());
   if (memory.linesBytes()) // those of the tile before may still be needed
-    product.scalesBefore = b.CreateMul(b.CreateAnd(b.CreateTrunc(which, b.getInt32Ty()), i32(1)), i32(tile.rows + tile.columns));
+    product.scalesBefore = b.CreateMul(b.CreateAnd(b.CreateTrunc(which, b.getInt32Ty()), i32(1)),
+                                       i32(tile.rows + tile.columns));
 }
 
 /// The word with the bit of the `which`-th (i64).
@@ -98,7 +106,8 @@ Value *DeviceContraction::flaggedTilesWord(Value *which) {
   return here.sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(flaggedTilesBase())));
 }
 
-/// `body` reckons places anew: what it would share with other tiles takes the registers that sums need.
+/// `body` reckons places anew: what it would share with other tiles takes the registers that sums
+/// need.
 void DeviceContraction::withRecomputedIndices(function_ref<void()> body) {
   SaveAndRestore number(here.thread, here.opaqueThread());
   SaveAndRestore ofWarp(here.lane, b.CreateAnd(here.thread, i32(31)));
@@ -108,11 +117,13 @@ void DeviceContraction::withRecomputedIndices(function_ref<void()> body) {
 
 /// Whether all tiles have the same rows (columns) of the statement.
 bool DeviceContraction::hasOneTile(const Group &group) const {
-  std::optional<int64_t> lines = tgl::knownPoints(axes, group.axes), batches = tgl::knownPoints(axes, plan.batch);
+  std::optional<int64_t> lines = tgl::knownPoints(axes, group.axes),
+                         batches = tgl::knownPoints(axes, plan.batch);
   return lines && *lines <= group.extent && batches == 1;
 }
 
-/// Sets the block's `which`-th tile (i64); its product, of which the side that all tiles have in common is not staged.
+/// Sets the block's `which`-th tile (i64); its product, of which the side that all tiles have in
+/// common is not staged.
 WgmmaProduct DeviceContraction::setMovingTile(Value *which) {
   setTileOfBlock(which);
   WgmmaProduct product = makeWgmmaProduct(0);
@@ -121,9 +132,10 @@ WgmmaProduct DeviceContraction::setMovingTile(Value *which) {
   return product;
 }
 
-/// Tiles of `count` stages, for which the ring has room. Each has the same place there in all tiles, so what all tiles
-/// have in common, weights mostly, is stored once and stays. Of the rest the first units of the next tile are loaded
-/// while consumers are at the one before: nothing else hides the latency of memory where sums are short.
+/// Tiles of `count` stages, for which the ring has room. Each has the same place there in all
+/// tiles, so what all tiles have in common, weights mostly, is stored once and stays. Of the rest
+/// the first units of the next tile are loaded while consumers are at the one before: nothing else
+/// hides the latency of memory where sums are short.
 void DeviceContraction::produceShortTiles(unsigned count) {
   constexpr unsigned maxAhead = 4; // units, each eight registers
   Value *lastTile = b.CreateSub(numTilesOfBlock(), i64(1));
@@ -131,12 +143,14 @@ void DeviceContraction::produceShortTiles(unsigned count) {
   resident.a.isStaged = !resident.a.isStaged;
   resident.b.isStaged = !resident.b.isStaged;
   if (chunksOfStage(resident))
-    withRecomputedIndices([&] { storeShortTile(resident, count, loadNext(resident, i64(0)), [](unsigned) {}); });
+    withRecomputedIndices(
+        [&] { storeShortTile(resident, count, loadNext(resident, i64(0)), [](unsigned) {}); });
 
   auto loadAhead = [&](Value *which) {
     WgmmaProduct product = setMovingTile(which);
     SmallVector<Value *> chunks;
-    for (unsigned number = 0; number < count && chunks.size() + chunksOfStage(product) <= maxAhead; ++number)
+    for (unsigned number = 0; number < count && chunks.size() + chunksOfStage(product) <= maxAhead;
+         ++number)
       chunks.append(loadNext(product, i64(number)));
     return chunks;
   };
@@ -196,7 +210,8 @@ void DeviceContraction::emitPersistentTiles() {
   Epilogue epilogue(here);
   Value *numTiles = numTilesOfBlock();
   bool byWarps = usesWarpEpilogue(epilogue);
-  SaveAndRestore flagging(flagsPerThread, byWarps && memory.linesBytes()); // else scales lie where sums do
+  SaveAndRestore flagging(flagsPerThread,
+                          byWarps && memory.linesBytes()); // else scales lie where sums do
   bool inBulk = byWarps && epilogue.storesInBulk();
   auto synchronize = [&] { byWarps ? epilogue.syncWarp() : barrier(); };
   auto freeAccumulators = [&] { // the rest of the tile before is done
@@ -204,7 +219,9 @@ void DeviceContraction::emitPersistentTiles() {
       epilogue.awaitLines(/*untilWritten=*/false);
     synchronize();
   };
-  auto emitEpilogue = [&](unsigned first = 0) { withRecomputedIndices([&] { byWarps ? epilogue.emitPerWarp(first) : epilogue.emit(); }); };
+  auto emitEpilogue = [&](unsigned first = 0) {
+    withRecomputedIndices([&] { byWarps ? epilogue.emitPerWarp(first) : epilogue.emit(); });
+  };
   if (usesSplitPrecision())
     e.emitIf(b.CreateICmpULT(here.thread, i32(flaggedTilesBytes / 4)), [&] {
       Value *word = b.CreateAdd(b.CreateShl(here.thread, i32(2)), i32(flaggedTilesBase()));
@@ -221,27 +238,33 @@ void DeviceContraction::emitPersistentTiles() {
     withRecomputedIndices([&] {
       Accumulators accumulators = consume(product, flags);
       if (!isPrepacked())
-        e.emitIf(b.CreateICmpSLT(b.CreateAdd(which, i64(1)), numTiles), [&] { releaseProducers(); });
+        e.emitIf(b.CreateICmpSLT(b.CreateAdd(which, i64(1)), numTiles),
+                 [&] { releaseProducers(); });
       isAccurate = b.CreateNot(flags.isInaccurate);
       auto store = [&] {
         if (flagsPerThread)
           freeAccumulators();
-        withRecomputedIndices([&] { storeWgmmaAccumulators(accumulators, here.accumulatorsBase(0)); });
+        withRecomputedIndices(
+            [&] { storeWgmmaAccumulators(accumulators, here.accumulatorsBase(0)); });
         withRecomputedIndices([&] { recomputeFlagged(product, flags, here.accumulatorsBase(0)); });
       };
       flagsPerThread ? store() : e.emitIf(isAccurate, store);
     });
-    Value *marks = flagsPerThread ? flags.isInaccurate : b.CreateAnd(flags.isInaccurate, b.CreateICmpEQ(here.thread, i32(0)));
+    Value *marks = flagsPerThread
+                       ? flags.isInaccurate
+                       : b.CreateAnd(flags.isInaccurate, b.CreateICmpEQ(here.thread, i32(0)));
     e.emitIf(marks, [&] {
-      Value *bit = b.CreateShl(i32(1), b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
-      b.CreateAtomicRMW(AtomicRMWInst::Or, flaggedTilesWord(which), bit, Align(4), AtomicOrdering::Monotonic,
-                        b.getContext().getOrInsertSyncScopeID("block"));
+      Value *bit =
+          b.CreateShl(i32(1), b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
+      b.CreateAtomicRMW(AtomicRMWInst::Or, flaggedTilesWord(which), bit, Align(4),
+                        AtomicOrdering::Monotonic, b.getContext().getOrInsertSyncScopeID("block"));
     });
     return isAccurate;
   };
   auto isTileFlagged = [&](Value *which) {
     Value *word = b.CreateAlignedLoad(b.getInt32Ty(), flaggedTilesWord(which), Align(4));
-    Value *bit = b.CreateLShr(word, b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
+    Value *bit =
+        b.CreateLShr(word, b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
     return b.CreateTrunc(bit, b.getInt1Ty());
   };
   auto emitExact = [&] {
@@ -258,9 +281,13 @@ void DeviceContraction::emitPersistentTiles() {
     auto restOf = [&](ArrayRef<Value *> accumulators) {
       if (byWarps && epilogue.fitsRegisterEpilogue())
         return withRecomputedIndices([&] { epilogue.emitInRegisters(accumulators); });
-      for (unsigned first = 0; first < warpgroupColumns(tile); first += here.warpgroupEpilogueColumns()) {
+      for (unsigned first = 0; first < warpgroupColumns(tile);
+           first += here.warpgroupEpilogueColumns()) {
         freeAccumulators();
-        withRecomputedIndices([&] { storeWgmmaAccumulators(accumulators.slice(first / 2, here.warpgroupEpilogueColumns() / 2), here.accumulatorsBase(0)); });
+        withRecomputedIndices([&] {
+          storeWgmmaAccumulators(accumulators.slice(first / 2, here.warpgroupEpilogueColumns() / 2),
+                                 here.accumulatorsBase(0));
+        });
         synchronize();
         if (epilogue.recomputesNonFinite()) { // by all threads then, and for all columns
           withRecomputedIndices([&] { epilogue.recomputeNonFinite(); });
@@ -287,7 +314,8 @@ void DeviceContraction::emitPersistentTiles() {
           }
           Value *isWhole = b.CreateICmpULT(which, i64(tail->whole));
           e.emitIf(isWhole, [&] { restOf(accumulators); });
-          e.emitIf(b.CreateNot(isWhole), [&] { withRecomputedIndices([&] { storeTailSlice(*tail, accumulators); }); });
+          e.emitIf(b.CreateNot(isWhole),
+                   [&] { withRecomputedIndices([&] { storeTailSlice(*tail, accumulators); }); });
           return SmallVector<Value *>();
         },
         "tile");
@@ -306,7 +334,8 @@ void DeviceContraction::emitPersistentTiles() {
         Value *which = b.CreateSelect(isFirst, number, b.CreateSub(number, numTiles));
         Value *anyFlagged = carried.front();
         if (flagsPerThread) // until all tiles have been summed up each thread knows its own marks
-          anyFlagged = e.emitIfElse(b.CreateICmpEQ(number, numTiles), [&] { return isAny(anyFlagged); }, anyFlagged);
+          anyFlagged = e.emitIfElse(
+              b.CreateICmpEQ(number, numTiles), [&] { return isAny(anyFlagged); }, anyFlagged);
         Value *isRecomputed = b.CreateAnd(b.CreateNot(isFirst), anyFlagged);
         // The rest of the tile before is done, and its mark set.
         auto endTile = [&] {
@@ -315,7 +344,8 @@ void DeviceContraction::emitPersistentTiles() {
           barrier();
         };
         flagsPerThread ? e.emitIf(isRecomputed, endTile) : endTile();
-        isRecomputed = e.emitIfElse(isRecomputed, [&] { return isTileFlagged(which); }, b.getFalse());
+        isRecomputed =
+            e.emitIfElse(isRecomputed, [&] { return isTileFlagged(which); }, b.getFalse());
         auto emitFastOrExact = [&] {
           setTileOfBlock(which);
           Value *isAccurate = e.emitIfElse(isFirst, [&] { return emitFast(which); }, b.getTrue());
@@ -328,7 +358,8 @@ void DeviceContraction::emitPersistentTiles() {
           flagsPerThread ? emitEpilogue() : e.emitIf(isAccurate, [&] { emitEpilogue(); });
           return isAccurate;
         };
-        Value *isAccurate = e.emitIfElse(b.CreateOr(isFirst, isRecomputed), emitFastOrExact, b.getTrue());
+        Value *isAccurate =
+            e.emitIfElse(b.CreateOr(isFirst, isRecomputed), emitFastOrExact, b.getTrue());
         return {b.CreateOr(anyFlagged, b.CreateNot(isAccurate))};
       },
       "tile");

@@ -6,21 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of an operand whose elements several lines use (strategies/contraction/plan/WindowOperand.h) the launch before makes planes element by
-// element, with channels innermost:
+// Of an operand whose elements several lines use (strategies/contraction/plan/WindowOperand.h) the
+// launch before makes planes element by element, with channels innermost:
 //
 //   [image][pixel][plane][channel]
 //
-// Producers copy units of eight channels from there, and zeros where a window hangs over the edge. So what is read is
-// in whole sectors whatever the order of the tensor's dims, and an element's place is reckoned once for eight.
-// Where a tile has one copy of the image for all taps (HaloTile.cpp) pixels are those of the padded image, and
-// neighbours:
+// Producers copy units of eight channels from there, and zeros where a window hangs over the edge.
+// So what is read is in whole sectors whatever the order of the tensor's dims, and an element's
+// place is reckoned once for eight. Where a tile has one copy of the image for all taps
+// (HaloTile.cpp) pixels are those of the padded image, and neighbours:
 //
 //   [run of channels][plane][image][pixel][channel of the run]
 //
-// An image has one scale, from a sample of its elements. Elements larger than fit are infinite in their plane, those
-// of an image with a sample of zeros that are too small to keep their bits are made NaN there: either leads the tiles
-// that use them to the careful sums.
+// An image has one scale, from a sample of its elements. Elements larger than fit are infinite in
+// their plane, those of an image with a sample of zeros that are too small to keep their bits are
+// made NaN there: either leads the tiles that use them to the careful sums.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -32,12 +32,12 @@ using namespace llvm;
 using namespace tegula;
 
 namespace {
-/// How the threads of a warp share units of eight channels: those of neighbouring pixels are neighbours in the tensor,
-/// those of one pixel in the planes.
+/// How the threads of a warp share units of eight channels: those of neighbouring pixels are
+/// neighbours in the tensor, those of one pixel in the planes.
 struct PrepackShape {
   int64_t lanesOfChunks, lanesOfPixels; ///< of a warp
   int64_t chunkGroups, tasks;           ///< of an image; a task is a warp's share at a time
-  int64_t rounds;                      ///< tasks of a warp
+  int64_t rounds;                       ///< tasks of a warp
 
   /// Of `pixels`; `apart`: units of one pixel are no neighbours in the planes.
   PrepackShape(const WindowOperand &window, int64_t pixels, bool apart, unsigned warps) {
@@ -71,7 +71,8 @@ static SmallVector<int64_t> stridesOf(tgl::TglTensorType type) {
 }
 
 /// Where point `number` (i64) of the dims lies, the last fastest, in elements.
-static Value *offsetAlong(IRBuilder<> &b, tgl::TglTensorType type, ArrayRef<unsigned> dims, Value *number) {
+static Value *offsetAlong(IRBuilder<> &b, tgl::TglTensorType type, ArrayRef<unsigned> dims,
+                          Value *number) {
   SmallVector<int64_t> strides = stridesOf(type);
   Value *offset = b.getInt64(0);
   for (unsigned dim : reverse(dims)) {
@@ -91,8 +92,8 @@ static Value *offsetAlong(IRBuilder<> &b, tgl::TglTensorType type, ArrayRef<unsi
 //===----------------------------------------------------------------------===//
 
 /// The share of the block that is `number`-th (i64) of those that make this side.
-void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOperand &operand, const PrepackedOperand &side,
-                                   Value *number) {
+void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                      const PrepackedOperand &side, Value *number) {
   const WindowOperand &window = *operand.window;
   unsigned warps = prepackThreads() / 32;
   int64_t pixels = usesHaloTile() ? halo->pixels : window.pixels;
@@ -106,17 +107,22 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
   auto load = [&](Value *pixelOffset, Value *channel) {
     Value *offset = b.CreateAdd(imageOffset, pixelOffset);
     offset = b.CreateAdd(offset, b.CreateMul(channel, i64(channelStride)));
-    return b.CreateAlignedLoad(element, addressAt(operand, offset), Align(element->getPrimitiveSizeInBits() / 8));
+    return b.CreateAlignedLoad(element, addressAt(operand, offset),
+                               Align(element->getPrimitiveSizeInBits() / 8));
   };
 
   Value *scale = nullptr;
   auto findScale = [&] {
-    // The sample: elements from all over the image, not all from its first columns; neighbours are those of a warp.
+    // The sample: elements from all over the image, not all from its first columns; neighbours are
+    // those of a warp.
     constexpr unsigned samplesOfThread = 4;
-    int64_t elements = window.pixels * window.channels, samples = int64_t(samplesOfThread) * prepackThreads();
+    int64_t elements = window.pixels * window.channels,
+            samples = int64_t(samplesOfThread) * prepackThreads();
     int64_t apart = std::max<int64_t>(1, elements / samples), further = 0x9e37 % apart;
     Value *largestAt = here.sharedAt(i32(0)), *leastAt = here.sharedAt(i32(sizeof(float)));
-    auto loadWord = [&](Value *place) { return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4)); };
+    auto loadWord = [&](Value *place) {
+      return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4));
+    };
     e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
       b.CreateAlignedStore(i32(0), largestAt, Align(4));
       b.CreateAlignedStore(i32(-1), leastAt, Align(4));
@@ -129,34 +135,37 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
       if (apart > 1)
         place = b.CreateAdd(place, b.CreateURem(b.CreateMul(sample, i64(further)), i64(apart)));
       place = b.CreateBinaryIntrinsic(Intrinsic::umin, place, i64(elements - 1));
-      Value *pixel = offsetAlong(b, type, window.pixelDims, b.CreateURem(place, i64(window.pixels)));
+      Value *pixel =
+          offsetAlong(b, type, window.pixelDims, b.CreateURem(place, i64(window.pixels)));
       Value *value = load(pixel, b.CreateUDiv(place, i64(window.pixels)));
       sampled = b.CreateMaxNum(sampled, b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
     }
     Value *size = b.CreateBitCast(sampled, b.getInt32Ty());
-    Value *ofWarp = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_redux_sync_umax, {size, i32(-1)});
+    Value *ofWarp =
+        b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_redux_sync_umax, {size, i32(-1)});
     e.emitIf(b.CreateICmpEQ(here.lane, i32(0)), [&] { noteLargest(largestAt, leastAt, ofWarp); });
     barrier();
     Value *largest = loadWord(largestAt);
     scale = scaleOf(largest, /*isInverse=*/false, sampledExponent);
-    Value *isFirst = b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
+    Value *isFirst =
+        b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
     e.emitIf(isFirst, [&] {
       Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, e.emitSize(side.scales));
-      b.CreateAlignedStore(inverseScale(largest, loadWord(leastAt), sampledExponent), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
-                           Align(4));
+      b.CreateAlignedStore(inverseScale(largest, loadWord(leastAt), sampledExponent),
+                           b.CreateInBoundsGEP(b.getFloatTy(), scales, image), Align(4));
     });
   };
   if (usesSplitPrecision())
     findScale();
 
-  Value *chunkOfLane = b.CreateUDiv(here.lane, i32(shape.lanesOfPixels)), *pixelOfLane =
-                                                                       b.CreateURem(here.lane, i32(shape.lanesOfPixels));
+  Value *chunkOfLane = b.CreateUDiv(here.lane, i32(shape.lanesOfPixels)),
+        *pixelOfLane = b.CreateURem(here.lane, i32(shape.lanesOfPixels));
   Value *warp = wide(b.CreateLShr(here.thread, i32(5)));
   int64_t kept = window.keptChannels(), chunks = kept / WindowOperand::channelVector;
   auto packChunk = [&](Value *pixel, Value *chunk) {
     Value *channel = b.CreateMul(chunk, i64(WindowOperand::channelVector)), *isInside = nullptr;
     Value *pixelOffset = usesHaloTile() ? paddedOffset(window, type, pixel, isInside)
-                                     : offsetAlong(b, type, window.pixelDims, pixel);
+                                        : offsetAlong(b, type, window.pixelDims, pixel);
     Value *values = PoisonValue::get(FixedVectorType::get(element, WindowOperand::channelVector));
     for (unsigned n = 0; n < WindowOperand::channelVector; ++n) {
       Value *own = b.CreateAdd(channel, i64(n)), *exists = isInside;
@@ -177,12 +186,14 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
     Value *first = b.CreateAdd(b.CreateMul(image, i64(pixels)), pixel);
     int64_t apart = usesHaloTile() ? window.images * pixels * WindowOperand::channelVector : kept;
     if (usesHaloTile())
-      first = b.CreateAdd(b.CreateMul(chunk, i64(operand.terms * apart)), b.CreateMul(first, i64(WindowOperand::channelVector)));
+      first = b.CreateAdd(b.CreateMul(chunk, i64(operand.terms * apart)),
+                          b.CreateMul(first, i64(WindowOperand::channelVector)));
     else
       first = b.CreateAdd(b.CreateMul(first, i64(operand.terms * kept)), channel);
     for (unsigned term = 0; term < operand.terms; ++term) {
       Value *offset = b.CreateShl(b.CreateAdd(first, i64(term * apart)), i64(1));
-      Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, b.CreateAdd(e.emitSize(side.terms), offset));
+      Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase,
+                                         b.CreateAdd(e.emitSize(side.terms), offset));
       b.CreateAlignedStore(terms[term], place, Align(16));
     }
   };
@@ -191,11 +202,14 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
       [&](Value *round, ArrayRef<Value *>) {
         Value *task = b.CreateAdd(b.CreateMul(blockOfImage, i64(shape.rounds)), round);
         task = b.CreateAdd(b.CreateMul(task, i64(warps)), warp);
-        Value *pixel = b.CreateMul(b.CreateUDiv(task, i64(shape.chunkGroups)), i64(shape.lanesOfPixels));
+        Value *pixel =
+            b.CreateMul(b.CreateUDiv(task, i64(shape.chunkGroups)), i64(shape.lanesOfPixels));
         pixel = b.CreateAdd(pixel, wide(pixelOfLane));
-        Value *chunk = b.CreateMul(b.CreateURem(task, i64(shape.chunkGroups)), i64(shape.lanesOfChunks));
+        Value *chunk =
+            b.CreateMul(b.CreateURem(task, i64(shape.chunkGroups)), i64(shape.lanesOfChunks));
         chunk = b.CreateAdd(chunk, wide(chunkOfLane));
-        Value *exists = b.CreateAnd(b.CreateICmpSLT(pixel, i64(pixels)), b.CreateICmpSLT(chunk, i64(chunks)));
+        Value *exists =
+            b.CreateAnd(b.CreateICmpSLT(pixel, i64(pixels)), b.CreateICmpSLT(chunk, i64(chunks)));
         e.emitIf(exists, [&] { packChunk(pixel, chunk); });
         return SmallVector<Value *>();
       },
@@ -207,7 +221,8 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
 //===----------------------------------------------------------------------===//
 
 /// The image (i64) that line `number` (i64, of the statement) is of.
-Value *DeviceContraction::imageOf(const WgmmaProduct &product, const WgmmaOperand &operand, Value *number) {
+Value *DeviceContraction::imageOf(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                  Value *number) {
   tgl::ReadOp read = operand.how->read;
   setPoint(product.reduce, product.kLoop, /*collapses=*/false, i64(0));
   here.setNumber(axes, operand.group->axes, /*collapses=*/false, number);
@@ -219,13 +234,15 @@ Value *DeviceContraction::imageOf(const WgmmaProduct &product, const WgmmaOperan
   for (unsigned dim : operand.window->imageDims) {
     int64_t extent = *read.getTensorType().getDims()[dim].getExpr().asConstant();
     Value *own = b.CreateBinaryIntrinsic(Intrinsic::smax, e.emitIndex(subscripts[dim]), i64(0));
-    own = b.CreateBinaryIntrinsic(Intrinsic::smin, own, i64(extent - 1)); // where a fill stands for the whole image
+    own = b.CreateBinaryIntrinsic(Intrinsic::smin, own,
+                                  i64(extent - 1)); // where a fill stands for the whole image
     image = b.CreateAdd(b.CreateMul(image, i64(extent)), own);
   }
   return image;
 }
 
-/// What a formula of axes between constants does not exceed; without end where it is of other things.
+/// What a formula of axes between constants does not exceed; without end where it is of other
+/// things.
 static double reachOf(const tgl::ValueExpr &expr, const IndexExpr &part) {
   constexpr double endless = std::numeric_limits<double>::infinity();
   double total = 0;
@@ -254,27 +271,32 @@ static double reachOf(const tgl::ValueExpr &expr, const IndexExpr &part) {
 }
 
 /// Starts the copies of stage `number` (i64, of the whole sum).
-void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOperand &operand, const PrepackedOperand &side,
-                                    Value *number, Value *stage) {
+void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                    const PrepackedOperand &side, Value *number, Value *stage) {
   const WindowOperand &window = *operand.window;
   const KOrder &order = product.kLoop.order;
   tgl::ReadOp read = operand.how->read;
   tgl::TglTensorType type = read.getTensorType();
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
   Wgmma group(b, /*isBF16=*/false);
-  Value *firstPoint = b.CreateMul(b.CreateTrunc(number, b.getInt32Ty()), i32(operand.shared.depth()));
+  Value *firstPoint =
+      b.CreateMul(b.CreateTrunc(number, b.getInt32Ty()), i32(operand.shared.depth()));
   int64_t kept = window.keptChannels(), total = order.points(summed);
-  // A producer's warp has its scheduler to itself, and what it waits for is its own arithmetic: 32 bits where planes have
-  // no more bytes.
+  // A producer's warp has its scheduler to itself, and what it waits for is its own arithmetic: 32
+  // bits where planes have no more bytes.
   constexpr int64_t maxInt32 = (int64_t(1) << 31) - 1;
   std::optional<int64_t> start = side.terms.asConstant();
   SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
   bool isShort = start && *start + 2 * window.keptElements() * operand.terms <= maxInt32 &&
-                 all_of(subscripts, [&](const tgl::ValueExpr &one) { return reachOf(one, one.expr()) <= maxInt32; });
+                 all_of(subscripts, [&](const tgl::ValueExpr &one) {
+                   return reachOf(one, one.expr()) <= maxInt32;
+                 });
   Type *placeType = isShort ? b.getInt32Ty() : b.getInt64Ty();
-  // Four threads share a line: then few enough lines are a thread's for their places to stay in registers.
+  // Four threads share a line: then few enough lines are a thread's for their places to stay in
+  // registers.
   constexpr unsigned perLine = 4;
-  unsigned rounds = operand.shared.chunksPerLine() / perLine, count = operand.shared.extent * perLine / producerThreads();
+  unsigned rounds = operand.shared.chunksPerLine() / perLine,
+           count = operand.shared.extent * perLine / producerThreads();
   for (unsigned index = 0; index < count * rounds; ++index) {
     ChunkCoord place = chunkInLine(perLine, index / rounds, producerThreads());
     place.chunk = b.CreateAdd(place.chunk, i32(index % rounds * perLine));
@@ -283,8 +305,9 @@ void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOper
     Value *exists = total % operand.shared.depth() ? b.CreateICmpULT(k, i32(total)) : nullptr;
     e.values[summed.getAxes()[window.channelAxis]] = wide(b.CreateURem(k, i32(order.padded)));
     here.setNumber(summed, ArrayRef(order.axes).drop_back(), /*collapses=*/false,
-              wide(b.CreateUDiv(k, i32(order.padded))));
-    here.setNumber(axes, operand.group->axes, /*collapses=*/false, numberOf(operand, wide(lineOf(place)), 1));
+                   wide(b.CreateUDiv(k, i32(order.padded))));
+    here.setNumber(axes, operand.group->axes, /*collapses=*/false,
+                   numberOf(operand, wide(lineOf(place)), 1));
     for (mlir::Operation *op : operand.side->slice)
       if (op != read)
         e.emitOp(op);
@@ -314,7 +337,8 @@ void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOper
       bytes = plainWord(b.CreateAdd(bytes, i32(*start)));
     else
       bytes = b.CreateAdd(bytes, e.emitSize(side.terms));
-    Value *first = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, b.CreateZExt(bytes, b.getInt64Ty()));
+    Value *first =
+        b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, b.CreateZExt(bytes, b.getInt64Ty()));
     for (unsigned term = 0; term < operand.terms; ++term) {
       Value *to = b.CreateAdd(group.swizzledOffset(operand.shared, place.line, place.chunk, term),
                               i32(operand.offset + place.below * WgmmaSharedLayout::lineBytes));

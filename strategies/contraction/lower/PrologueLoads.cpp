@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block that makes the maps of its operands (TmaDescriptors.cpp) takes about a microsecond for it, and no box comes before. Those
-// who multiply have nothing else to do then: they copy the first stages of the block's first tile, 16 bytes at a time, to where
-// boxes would bring them, as many as the ring or the tile has:
+// A block that makes the maps of its operands (TmaDescriptors.cpp) takes about a microsecond for
+// it, and no box comes before. Those who multiply have nothing else to do then: they copy the first
+// stages of the block's first tile, 16 bytes at a time, to where boxes would bring them, as many as
+// the ring or the tile has:
 //
 //   producer's thread    leave these stages; make maps; bring the others
-//   consumers            start the copies of all of them, a group for each; for each of the tile's stages:
+//   consumers            start the copies of all of them, a group for each; for each of the tile's
+//   stages:
 //                        if it is one of them wait for its group, publish it, meet; multiply
 //
 //===----------------------------------------------------------------------===//
@@ -22,12 +24,14 @@
 using namespace llvm;
 using namespace tegula;
 
-/// How many of a block's stages come so: none of them is in its second tile. Extents of operands with maps are known.
+/// How many of a block's stages come so: none of them is in its second tile. Extents of operands
+/// with maps are known.
 unsigned DeviceContraction::numPrologueStages() {
   if (!e.options.prologueLoads || !makesTmaDescriptors())
     return 0;
   SaveAndRestore<std::optional<TailSlice>> none(tailSlice, std::nullopt); // it is a whole tile
-  return std::min<uint64_t>(cast<ConstantInt>(numStages(makeWgmmaProduct(0)))->getZExtValue(), ringStages());
+  return std::min<uint64_t>(cast<ConstantInt>(numStages(makeWgmmaProduct(0)))->getZExtValue(),
+                            ringStages());
 }
 
 /// By producers' first thread, once the ring's barriers are made.
@@ -66,9 +70,10 @@ void DeviceContraction::issuePrologueLoads() {
   });
 }
 
-/// Stage `number` (i32) of all that go through the ring: if it is one of them, waits until its copies, the first of `copies`,
-/// have come for all who multiply. What comes back is those under way then, with a group of none at the end, so that each wait
-/// is for a group with as many behind it.
+/// Stage `number` (i32) of all that go through the ring: if it is one of them, waits until its
+/// copies, the first of `copies`, have come for all who multiply. What comes back is those under
+/// way then, with a group of none at the end, so that each wait is for a group with as many behind
+/// it.
 SmallVector<Value *> DeviceContraction::awaitPrologueLoad(Value *number, ArrayRef<Value *> copies) {
   if (copies.empty())
     return {};

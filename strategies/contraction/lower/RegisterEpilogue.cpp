@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A lane has sums of two neighbouring columns. Where a statement writes numbers of 16 bits the pair is one word, so the rest
-// is done where sums are, in registers, and words, half as many bytes as sums, pass through the warp's lines of shared
-// memory into the order of memory:
+// A lane has sums of two neighbouring columns. Where a statement writes numbers of 16 bits the pair
+// is one word, so the rest is done where sums are, in registers, and words, half as many bytes as
+// sums, pass through the warp's lines of shared memory into the order of memory:
 //
-//   lane     0  1  2  3            of row 0, eight columns; 4 to 7 of row 1, ...      -> 16 rows of 64 columns
-//   lane     0 ... 7  8 ... 15     of row 0, 64 columns; of row 1, ...                -> stores of 16 bytes a lane
+//   lane     0  1  2  3            of row 0, eight columns; 4 to 7 of row 1, ...      -> 16 rows of
+//   64 columns lane     0 ... 7  8 ... 15     of row 0, 64 columns; of row 1, ...                ->
+//   stores of 16 bytes a lane
 //
 // The words of a lane are rounded without a look at nan, which has a code of its own.
 //
@@ -32,23 +33,26 @@ static constexpr unsigned blockColumns = 8, blockRows = 8, storedColumns = 8;
 /// So that what lanes store and load at a time is in all banks.
 static constexpr unsigned linePitch = 2 * lineColumns + 16;
 
-/// The only write, where it is of 16-bit numbers that can be stored eight at a time. Elementary functions would be written out for
-/// each pair, and elements are read in better order by whole rows.
+/// The only write, where it is of 16-bit numbers that can be stored eight at a time. Elementary
+/// functions would be written out for each pair, and elements are read in better order by whole
+/// rows.
 tgl::WriteOp Epilogue::registerWrite() const {
   tgl::WriteOp write = onlyWrite();
-  if (!e.options.registerEpilogue || !write || readsElements || warpgroupColumns(tile) % lineColumns ||
+  if (!e.options.registerEpilogue || !write || readsElements ||
+      warpgroupColumns(tile) % lineColumns ||
       here.memory.accumulatorsBytes() < threads() / warpThreads * warpRows * linePitch)
     return nullptr;
   tgl::AxesOp op = axes;
   mlir::Type element = write.getTensor().getType().getElementType();
   std::optional<int64_t> low = tgl::getAxisRange(op, plan.columns.back()).lo.asConstant();
-  bool isStored = (element.isF16() || element.isBF16()) && !write.getCombine() && low && *low % storedColumns == 0 &&
-                  areRuns(write, storedColumns) && areAligned(write, storedColumns);
+  bool isStored = (element.isF16() || element.isBF16()) && !write.getCombine() && low &&
+                  *low % storedColumns == 0 && areRuns(write, storedColumns) &&
+                  areAligned(write, storedColumns);
   return isStored ? write : nullptr;
 }
 
-/// The words of pairs of numbers. The instruction for bf16 makes 0x7fff of a nan, which is the largest half of a word that it
-/// makes; only then all are made as others have them.
+/// The words of pairs of numbers. The instruction for bf16 makes 0x7fff of a nan, which is the
+/// largest half of a word that it makes; only then all are made as others have them.
 SmallVector<Value *> Epilogue::wordsOf(ArrayRef<Value *> pairs, mlir::Type element) {
   auto encodeAll = [&] {
     SmallVector<Value *> words;
@@ -63,18 +67,22 @@ SmallVector<Value *> Epilogue::wordsOf(ArrayRef<Value *> pairs, mlir::Type eleme
   Value *largest = nullptr;
   for (Value *pair : pairs) {
     Value *low = b.CreateExtractElement(pair, uint64_t(0)), *high = b.CreateExtractElement(pair, 1);
-    words.push_back(b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {high, low}), b.getInt32Ty()));
+    words.push_back(b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {high, low}),
+                                    b.getInt32Ty()));
     Value *halves = b.CreateBitCast(words.back(), FixedVectorType::get(b.getInt16Ty(), 2));
     largest = largest ? b.CreateBinaryIntrinsic(Intrinsic::smax, largest, halves) : halves;
   }
-  auto isNan = [&](uint64_t half) { return b.CreateICmpEQ(b.CreateExtractElement(largest, half), b.getInt16(madeOfNan)); };
+  auto isNan = [&](uint64_t half) {
+    return b.CreateICmpEQ(b.CreateExtractElement(largest, half), b.getInt16(madeOfNan));
+  };
   return e.emitIfElse(b.CreateOr(isNan(0), isNan(1)), encodeAll, words);
 }
 
 /// Eight bytes of f32 in, a word of what is written out.
 Value *Epilogue::pairOf(tgl::WriteOp write, Value *first, Value *second) {
   mlir::Value axis = axes.getAxes()[plan.columns.back()];
-  Value *accumulators = PoisonValue::get(FixedVectorType::get(here.accumulatorType(), 2)), *result = nullptr;
+  Value *accumulators = PoisonValue::get(FixedVectorType::get(here.accumulatorType(), 2)),
+        *result = nullptr;
   accumulators = b.CreateInsertElement(accumulators, first, uint64_t(0));
   accumulators = b.CreateInsertElement(accumulators, second, uint64_t(1));
   Value *number = e.values.lookup(axis);
@@ -91,14 +99,20 @@ Value *Epilogue::pairOf(tgl::WriteOp write, Value *first, Value *second) {
 
 /// Eight columns of each of the warp's lines to their places.
 void Epilogue::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn) {
-  constexpr unsigned lanesOfRow = lineColumns / storedColumns, rowsAtOnce = warpThreads / lanesOfRow;
+  constexpr unsigned lanesOfRow = lineColumns / storedColumns,
+                     rowsAtOnce = warpThreads / lanesOfRow;
   TileCoord corner = warpgroupCorner(b, tile, here.thread);
-  Value *warp = b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Wgmma::threads / warpThreads - 1));
-  Value *inWarp = b.CreateUDiv(here.lane, i32(lanesOfRow)), *chunk = b.CreateURem(here.lane, i32(lanesOfRow));
+  Value *warp =
+      b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Wgmma::threads / warpThreads - 1));
+  Value *inWarp = b.CreateUDiv(here.lane, i32(lanesOfRow)),
+        *chunk = b.CreateURem(here.lane, i32(lanesOfRow));
   Value *row = b.CreateAdd(b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows))), inWarp);
-  Value *column = b.CreateAdd(b.CreateAdd(corner.column, b.CreateMul(chunk, i32(storedColumns))), i32(firstColumn));
-  Value *from = b.CreateAdd(b.CreateAdd(lines, b.CreateMul(inWarp, i32(linePitch))), b.CreateMul(chunk, i32(16)));
-  Value *columnNumber = b.CreateAdd(here.columns.first, wide(column)), *rowNumber = b.CreateAdd(here.rows.first, wide(row));
+  Value *column = b.CreateAdd(b.CreateAdd(corner.column, b.CreateMul(chunk, i32(storedColumns))),
+                              i32(firstColumn));
+  Value *from = b.CreateAdd(b.CreateAdd(lines, b.CreateMul(inWarp, i32(linePitch))),
+                            b.CreateMul(chunk, i32(16)));
+  Value *columnNumber = b.CreateAdd(here.columns.first, wide(column)),
+        *rowNumber = b.CreateAdd(here.rows.first, wide(row));
   tgl::TglTensorType type = write.getTensor().getType();
   auto *chunkType = FixedVectorType::get(b.getInt32Ty(), 4);
   Type *elementType = b.getInt16Ty();
@@ -106,13 +120,15 @@ void Epilogue::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn
     setColumn(columnNumber);
     SmallVector<Value *> chunks;
     for (unsigned first = 0; first < warpRows; first += rowsAtOnce)
-      chunks.push_back(b.CreateAlignedLoad(chunkType, here.sharedAt(b.CreateAdd(from, i32(first * linePitch))), Align(16)));
+      chunks.push_back(b.CreateAlignedLoad(
+          chunkType, here.sharedAt(b.CreateAdd(from, i32(first * linePitch))), Align(16)));
     for (auto [n, chunk] : enumerate(chunks)) {
       Value *number = b.CreateAdd(rowNumber, i64(n * rowsAtOnce));
       auto storeRow = [&, chunk = chunk] {
         setRow(number);
         Value *offset = e.emitIndex(Emitter::elementOffset(type, write.getSubscriptExprs()));
-        Value *to = b.CreateInBoundsGEP(elementType, e.buffers.find(write.getTensor())->second.pointer, offset);
+        Value *to = b.CreateInBoundsGEP(elementType,
+                                        e.buffers.find(write.getTensor())->second.pointer, offset);
         b.CreateAlignedStore(chunk, to, Align(16));
       };
       here.rows.fits ? storeRow() : e.emitIf(b.CreateICmpSLT(number, here.rows.total), storeRow);
@@ -125,13 +141,17 @@ void Epilogue::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn
 void Epilogue::emitInRegisters(ArrayRef<Value *> accumulators) {
   tgl::WriteOp write = registerWrite();
   TileCoord first = wgmmaAccumulatorAt(b, tile, here.thread, here.lane, b.getInt32(0));
-  Value *lines = b.CreateAdd(b.CreateMul(b.CreateLShr(here.thread, i32(5)), i32(warpRows * linePitch)), i32(here.accumulatorsBase(0)));
+  Value *lines =
+      b.CreateAdd(b.CreateMul(b.CreateLShr(here.thread, i32(5)), i32(warpRows * linePitch)),
+                  i32(here.accumulatorsBase(0)));
   Value *ownLine = b.CreateMul(b.CreateLShr(here.lane, i32(2)), i32(linePitch));
   Value *own = b.CreateAdd(ownLine, b.CreateShl(b.CreateAnd(here.lane, i32(3)), i32(2)));
   own = b.CreateAdd(lines, own);
   auto numberIn = [&](const TileDim &group, Value *inTile, unsigned neighbours) {
     Value *number = b.CreateAdd(group.first, wide(inTile));
-    return group.fits ? number : b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(group.total, i64(neighbours)));
+    return group.fits ? number
+                      : b.CreateBinaryIntrinsic(Intrinsic::smin, number,
+                                                b.CreateSub(group.total, i64(neighbours)));
   };
   for (unsigned start = 0; start < warpgroupColumns(tile); start += lineColumns) {
     SmallVector<Value *> pairs;

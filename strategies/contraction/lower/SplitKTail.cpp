@@ -6,14 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks that stay end at different times where tiles are no multiple of them: of 288 tiles 24 of 132 blocks have a third, and
-// the others have nothing to do. Where so few are left, all blocks have part in them:
+// Blocks that stay end at different times where tiles are no multiple of them: of 288 tiles 24 of
+// 132 blocks have a third, and the others have nothing to do. Where so few are left, all blocks
+// have part in them:
 //
-//   a block       its whole tiles; then part p of a left tile's sum, stages p, p + parts, p + 2 parts, ..., whose sums it leaves
+//   a block       its whole tiles; then part p of a left tile's sum, stages p, p + parts, p + 2
+//   parts, ..., whose sums it leaves
 //                 in the workspace
-//   one launch    for the left tiles: adds up parts in order and does the rest (SplitK.cpp), as where all sums are split
+//   one launch    for the left tiles: adds up parts in order and does the rest (SplitK.cpp), as
+//   where all sums are split
 //
-// What a tile's parts need at a time are neighbours in memory, and tiles beside each other need the same.
+// What a tile's parts need at a time are neighbours in memory, and tiles beside each other need the
+// same.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -26,19 +30,22 @@ using namespace tegula;
 
 /// Nothing where no tiles are left, or too many for two blocks each.
 std::optional<DeviceContraction::SplitKTail> DeviceContraction::splitKTail() const {
-  if (!tile.tail || !e.options.splitKTail || !isPersistent() || usesSplitPrecision() || isPrepacked() || !hasCopyProducers())
+  if (!tile.tail || !e.options.splitKTail || !isPersistent() || usesSplitPrecision() ||
+      isPrepacked() || !hasCopyProducers())
     return std::nullopt;
   if (!partialWrites(plan.op).empty()) // a reduction begins in whole tiles
     return std::nullopt;
   std::optional<int64_t> tiles = numTiles().asConstant(), blocks = persistentBlocks().asConstant();
-  std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(tgl::ReduceOp(plan.products.front().reduce).getOperation()));
+  std::optional<int64_t> points = tgl::knownPoints(
+      cast<tgl::AxesOp>(tgl::ReduceOp(plan.products.front().reduce).getOperation()));
   if (!tiles || !blocks || !points || *tiles % *blocks == 0)
     return std::nullopt;
   SplitKTail result;
   result.blocks = *blocks;
   result.whole = *tiles / *blocks;
   result.tiles = *tiles % *blocks;
-  result.stages = divideCeil(*points, int64_t(WgmmaSharedLayout::lineBytes / bytesOf(products.front().type)));
+  result.stages =
+      divideCeil(*points, int64_t(WgmmaSharedLayout::lineBytes / bytesOf(products.front().type)));
   result.slices = std::min(*blocks / result.tiles, result.stages / TensorTile::minStagesOfSplit);
   return result.slices > 1 ? std::optional(result) : std::nullopt;
 }
@@ -60,7 +67,9 @@ IndexExpr DeviceContraction::splitKTailBytes() const {
 }
 
 /// i1: whether the block has a part.
-Value *DeviceContraction::hasTailSlice(const SplitKTail &tail) { return b.CreateICmpULT(here.block, i32(tail.tiles * tail.slices)); }
+Value *DeviceContraction::hasTailSlice(const SplitKTail &tail) {
+  return b.CreateICmpULT(here.block, i32(tail.tiles * tail.slices));
+}
 
 /// How many stages part `number` (i32) has; i32.
 Value *DeviceContraction::stagesOfSlice(const SplitKTail &tail, Value *number) {
@@ -77,9 +86,13 @@ Value *DeviceContraction::numTilesOfBlock(const SplitKTail &tail) {
 void DeviceContraction::setTileOfBlock(const SplitKTail &tail, Value *which) {
   Value *isWhole = b.CreateICmpULT(which, i64(tail.whole));
   Value *number = b.CreateUDiv(here.block, i32(tail.tiles));
-  Value *remainderTile = b.CreateAdd(b.CreateURem(here.block, i32(tail.tiles)), i32(tail.whole * tail.blocks));
-  Value *wholeTile = b.CreateAdd(here.block, b.CreateMul(b.CreateTrunc(which, b.getInt32Ty()), i32(tail.blocks)));
-  auto choose = [&](Value *ofWhole, Value *ofPart) { return wide(b.CreateSelect(isWhole, ofWhole, ofPart)); };
+  Value *remainderTile =
+      b.CreateAdd(b.CreateURem(here.block, i32(tail.tiles)), i32(tail.whole * tail.blocks));
+  Value *wholeTile =
+      b.CreateAdd(here.block, b.CreateMul(b.CreateTrunc(which, b.getInt32Ty()), i32(tail.blocks)));
+  auto choose = [&](Value *ofWhole, Value *ofPart) {
+    return wide(b.CreateSelect(isWhole, ofWhole, ofPart));
+  };
   setTile(choose(wholeTile, remainderTile));
   tailSlice.emplace();
   tailSlice->first = choose(i32(0), number);
@@ -90,19 +103,25 @@ void DeviceContraction::setTileOfBlock(const SplitKTail &tail, Value *which) {
 /// All stages of the block; i64.
 Value *DeviceContraction::numStagesOfBlock(const SplitKTail &tail) {
   Value *ofPart = stagesOfSlice(tail, b.CreateUDiv(here.block, i32(tail.tiles)));
-  return wide(b.CreateAdd(b.CreateSelect(hasTailSlice(tail), ofPart, i32(0)), i32(tail.whole * tail.stages)));
+  return wide(b.CreateAdd(b.CreateSelect(hasTailSlice(tail), ofPart, i32(0)),
+                          i32(tail.whole * tail.stages)));
 }
 
-/// Leaves the part's sums where emitCombine finds them, row by row: the lanes of a row fill sectors of the cache.
+/// Leaves the part's sums where emitCombine finds them, row by row: the lanes of a row fill sectors
+/// of the cache.
 void DeviceContraction::storeTailSlice(const SplitKTail &tail, ArrayRef<Value *> accumulators) {
-  Value *number = b.CreateAdd(b.CreateMul(b.CreateURem(here.block, i32(tail.tiles)), i32(tail.slices)),
-                              b.CreateUDiv(here.block, i32(tail.tiles)));
-  Value *start = b.CreateAdd(b.CreateMul(wide(number), i64(tile.rows * tile.columns * 4)), e.emitSize(prepackedBytes()));
+  Value *number =
+      b.CreateAdd(b.CreateMul(b.CreateURem(here.block, i32(tail.tiles)), i32(tail.slices)),
+                  b.CreateUDiv(here.block, i32(tail.tiles)));
+  Value *start = b.CreateAdd(b.CreateMul(wide(number), i64(tile.rows * tile.columns * 4)),
+                             e.emitSize(prepackedBytes()));
   TileCoord first = wgmmaAccumulatorAt(b, tile, here.thread, here.lane, i32(0));
   Value *element = b.CreateAdd(b.CreateMul(first.row, i32(tile.columns)), first.column);
-  Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, b.CreateAdd(start, wide(b.CreateShl(element, i32(2)))));
+  Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase,
+                                     b.CreateAdd(start, wide(b.CreateShl(element, i32(2)))));
   for (unsigned number = 0; number < accumulators.size(); number += 2) {
     unsigned further = number / 2 % 2 * 8 * tile.columns + number / 4 * 8;
-    storePair(accumulators[number], accumulators[number + 1], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
+    storePair(accumulators[number], accumulators[number + 1],
+              b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
   }
 }

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Elements come in units of eight neighbours, 16 bytes of a plane. Numbers of 16 bits that lie so in memory
-// are copied asynchronously. All else is loaded or evaluated into registers, element by element where it must
-// be, converted, and stored as lines along the sum whatever their order in memory: threads side by side have
-// neighbours in memory, and store to different banks.
+// Elements come in units of eight neighbours, 16 bytes of a plane. Numbers of 16 bits that lie so
+// in memory are copied asynchronously. All else is loaded or evaluated into registers, element by
+// element where it must be, converted, and stored as lines along the sum whatever their order in
+// memory: threads side by side have neighbours in memory, and store to different banks.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -30,15 +30,16 @@ WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
   product.type = how.type;
   product.promotesAccumulators = product.isScaled() && !how.isRounded;
   unsigned terms = product.isScaled() ? std::max(how.a.terms, how.b.terms) : 1;
-  auto operand = [&](const ContractionSide &side, const ContractionOperand &operand, const Group &group,
-                     unsigned offset, unsigned firstLine) {
+  auto operand = [&](const ContractionSide &side, const ContractionOperand &operand,
+                     const Group &group, unsigned offset, unsigned firstLine) {
     WgmmaOperand result;
     result.side = &side;
     result.how = &operand;
     result.group = &group;
     result.isCopied = !product.isScaled() && !isPrepacked() && operand.staging == Staging::Vectors;
     result.isStaged = !result.isCopied;
-    result.shared = {!result.isCopied || operand.kMajor, terms, group.extent, product.elementBytes()};
+    result.shared = {!result.isCopied || operand.kMajor, terms, group.extent,
+                     product.elementBytes()};
     bool inVectors = !result.isCopied && operand.staging == Staging::Vectors && operand.kMajor;
     result.vector = !inVectors ? 1 : product.isScaled() ? 4 : result.shared.chunkElements();
     result.terms = product.isScaled() ? operand.terms : 1;
@@ -47,12 +48,15 @@ WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
     result.firstLine = firstLine;
     return result;
   };
-  auto windowOf = [](const std::optional<WindowOperand> &window) { return window ? &*window : nullptr; };
+  auto windowOf = [](const std::optional<WindowOperand> &window) {
+    return window ? &*window : nullptr;
+  };
   product.a = operand(planned.a, how.a, here.rows, 0, 0);
   product.b = operand(planned.b, how.b, here.columns, product.a.shared.bytes(), here.rows.extent);
   // Sums of f32 are kept for 64 points at most.
   product.substeps = terms;
-  KOrder order{to_vector(seq<unsigned>(0, cast<tgl::AxesOp>(product.reduce.getOperation()).getAxes().size()))};
+  KOrder order{to_vector(
+      seq<unsigned>(0, cast<tgl::AxesOp>(product.reduce.getOperation()).getAxes().size()))};
   if (isPrepacked()) {
     order = prepacked[number].order;
     product.a.window = windowOf(prepacked[number].a);
@@ -70,25 +74,30 @@ WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
 }
 
 /// Where unit `index` of this thread lies in the tile.
-DeviceContraction::ChunkCoord DeviceContraction::chunkOf(const WgmmaOperand &operand, unsigned index) {
+DeviceContraction::ChunkCoord DeviceContraction::chunkOf(const WgmmaOperand &operand,
+                                                         unsigned index) {
   const WgmmaSharedLayout &shared = operand.shared;
   if (shared.kMajor && !operand.how->kMajor) { // neighbours in memory are lines
     bool isEven = operand.threads % shared.extent == 0;
     Value *number = isEven ? here.thread : b.CreateAdd(here.thread, i32(index * operand.threads));
-    Value *line = b.CreateURem(number, i32(shared.extent)), *chunk = b.CreateUDiv(number, i32(shared.extent));
-    return {line, isEven ? b.CreateAdd(chunk, i32(index * (operand.threads / shared.extent))) : chunk, 0};
+    Value *line = b.CreateURem(number, i32(shared.extent)),
+          *chunk = b.CreateUDiv(number, i32(shared.extent));
+    return {line,
+            isEven ? b.CreateAdd(chunk, i32(index * (operand.threads / shared.extent))) : chunk, 0};
   }
   return chunkInLine(shared.chunksPerLine(), index, operand.threads);
 }
 
 /// The same where `perLine` of so many threads, side by side, have neighbours along the sum.
-DeviceContraction::ChunkCoord DeviceContraction::chunkInLine(unsigned perLine, unsigned index, unsigned threads) {
+DeviceContraction::ChunkCoord DeviceContraction::chunkInLine(unsigned perLine, unsigned index,
+                                                             unsigned threads) {
   if (threads % perLine) { // of 192 columns, for example
     Value *number = b.CreateAdd(here.thread, i32(index * threads));
     return {b.CreateUDiv(number, i32(perLine)), b.CreateURem(number, i32(perLine)), 0};
   }
   Value *line = b.CreateUDiv(here.thread, i32(perLine));
-  if (perLine == 4) { // eight threads side by side have lines 0 and 4 of eight, whose units lie in all banks
+  if (perLine ==
+      4) { // eight threads side by side have lines 0 and 4 of eight, whose units lie in all banks
     Value *high = b.CreateAnd(line, i32(~7)), *odd = b.CreateShl(b.CreateAnd(line, i32(1)), i32(2));
     line = b.CreateOr(b.CreateOr(high, odd), b.CreateAnd(b.CreateLShr(line, i32(1)), i32(3)));
   }
@@ -101,7 +110,8 @@ DeviceContraction::ChunkCoord DeviceContraction::chunkInLine(unsigned perLine, u
 
 /// What comes in registers.
 Type *DeviceContraction::elementOf(const WgmmaProduct &product) {
-  return product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getIntNTy(8 * product.elementBytes()));
+  return product.isScaled() ? b.getFloatTy()
+                            : static_cast<Type *>(b.getIntNTy(8 * product.elementBytes()));
 }
 
 /// Whether the sum has a point `k`; null: always.
@@ -120,18 +130,21 @@ Value *DeviceContraction::existsAt(tgl::ReduceOp reduce, const KLoop &sum, Value
   return e.emitAnd(exists, b.CreateICmpSLT(b.CreateURem(k, i64(sum.order.padded)), i64(own)));
 }
 
-/// The row (column) of the statement that is line `line` of the tile, of `count` neighbours the first. Beyond the
-/// last row it is the last again: its sums are not used, and it is there to be read.
+/// The row (column) of the statement that is line `line` of the tile, of `count` neighbours the
+/// first. Beyond the last row it is the last again: its sums are not used, and it is there to be
+/// read.
 Value *DeviceContraction::numberOf(const WgmmaOperand &operand, Value *line, unsigned count) {
   Value *number = b.CreateAdd(operand.group->first, line);
   if (operand.group->fits)
     return number;
-  return b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(operand.group->total, i64(count)));
+  return b.CreateBinaryIntrinsic(Intrinsic::smin, number,
+                                 b.CreateSub(operand.group->total, i64(count)));
 }
 
-/// Where in its tensor the side's read is, in elements. `inside`: whether that is in bounds; null: always.
-Value *DeviceContraction::readOffset(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
-                                     Value *number, Value *&inside) {
+/// Where in its tensor the side's read is, in elements. `inside`: whether that is in bounds; null:
+/// always.
+Value *DeviceContraction::readOffset(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                     Value *k, Value *number, Value *&inside) {
   tgl::ReadOp read = operand.how->read;
   setPoint(product.reduce, product.kLoop, operand.side->collapsesSum, k);
   here.setNumber(axes, operand.group->axes, operand.side->collapsesAxes, number);
@@ -145,42 +158,48 @@ Value *DeviceContraction::readOffset(const WgmmaProduct &product, const WgmmaOpe
 }
 
 Value *DeviceContraction::addressAt(const WgmmaOperand &operand, Value *offset) {
-  const Emitter::Buffer &buffer = e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second;
+  const Emitter::Buffer &buffer =
+      e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second;
   return b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
 }
 
-/// The address of the element that the side reads there; that of the tensor's first where it does not exist.
-Value *DeviceContraction::readAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
-                                    Value *number, Value *&exists) {
+/// The address of the element that the side reads there; that of the tensor's first where it does
+/// not exist.
+Value *DeviceContraction::readAddress(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                      Value *k, Value *number, Value *&exists) {
   Value *inside = nullptr, *offset = readOffset(product, operand, k, number, inside);
   exists = e.emitAnd(existsAt(product.reduce, product.kLoop, k), inside);
   return addressAt(operand, exists ? b.CreateSelect(exists, offset, i64(0)) : offset);
 }
 
 /// The operand's vector at that address; 0 where it does not exist.
-Value *DeviceContraction::loadAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *place,
-                                 Value *exists) {
+Value *DeviceContraction::loadAt(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                 Value *place, Value *exists) {
   unsigned count = operand.vector;
   Type *element = elementOf(product);
   Type *type = count == 1 ? element : FixedVectorType::get(element, count);
   unsigned bytes = count * element->getPrimitiveSizeInBits() / 8;
   LoadInst *load = b.CreateAlignedLoad(type, place, Align(bytes));
-  // Producers' loads stay between the barriers where they stand: there they are under way while others are used.
-  if (!isWarpSpecialized() && e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second.isConstant)
+  // Producers' loads stay between the barriers where they stand: there they are under way while
+  // others are used.
+  if (!isWarpSpecialized() &&
+      e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second.isConstant)
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
-  return exists ? b.CreateSelect(exists, load, Constant::getNullValue(type)) : static_cast<Value *>(load);
+  return exists ? b.CreateSelect(exists, load, Constant::getNullValue(type))
+                : static_cast<Value *>(load);
 }
 
 /// One value, or one vector of neighbours in memory: f32, or the 16 bits of a number.
-Value *DeviceContraction::loadElement(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
-                                      Value *number) {
+Value *DeviceContraction::loadElement(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                      Value *k, Value *number) {
   if (operand.how->isPlain) {
     Value *exists = nullptr, *place = readAddress(product, operand, k, number, exists);
     return loadAt(product, operand, place, exists);
   }
   Type *type = elementOf(product);
   auto value = [&] {
-    Value *result = valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, k, number);
+    Value *result =
+        valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, k, number);
     return product.isScaled() ? result : narrow(product.type, *operand.how, result);
   };
   Value *exists = existsAt(product.reduce, product.kLoop, k);
@@ -189,13 +208,15 @@ Value *DeviceContraction::loadElement(const WgmmaProduct &product, const WgmmaOp
 
 /// The unit with a value or a vector from element `n` on.
 Value *DeviceContraction::insert(Value *chunk, Value *values, unsigned n) {
-  return values->getType()->isVectorTy() ? b.CreateInsertVector(chunk->getType(), chunk, values, uint64_t(n))
-                                         : b.CreateInsertElement(chunk, values, uint64_t(n));
+  return values->getType()->isVectorTy()
+             ? b.CreateInsertVector(chunk->getType(), chunk, values, uint64_t(n))
+             : b.CreateInsertElement(chunk, values, uint64_t(n));
 }
 
-/// By how many elements the points of a unit are apart, where a unit has one place in all axes of the sum but one,
-/// and what a fill checks is the same for all its points; nothing elsewhere.
-std::optional<int64_t> DeviceContraction::stepInChunk(const WgmmaProduct &product, const WgmmaOperand &operand) {
+/// By how many elements the points of a unit are apart, where a unit has one place in all axes of
+/// the sum but one, and what a fill checks is the same for all its points; nothing elsewhere.
+std::optional<int64_t> DeviceContraction::stepInChunk(const WgmmaProduct &product,
+                                                      const WgmmaOperand &operand) {
   if (!operand.how->isPlain)
     return std::nullopt;
   tgl::ReadOp read = operand.how->read;
@@ -209,8 +230,9 @@ std::optional<int64_t> DeviceContraction::stepInChunk(const WgmmaProduct &produc
   if (!isAlone && !isPadded && (!extent || *extent % operand.shared.chunkElements()))
     return std::nullopt;
   mlir::Value axis = summed.getAxes()[order.back()];
-  if (any_of(operand.side->slice,
-             [&](mlir::Operation *op) { return op != read && is_contained(op->getOperands(), axis); }))
+  if (any_of(operand.side->slice, [&](mlir::Operation *op) {
+        return op != read && is_contained(op->getOperands(), axis);
+      }))
     return std::nullopt;
   SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
   if (read.getFill()) {
@@ -220,22 +242,25 @@ std::optional<int64_t> DeviceContraction::stepInChunk(const WgmmaProduct &produc
       if (subscript.uses(axis) && !scope.provesInBounds(subscript, dim.getExpr()))
         return std::nullopt;
   }
-  std::optional<int64_t> step = tgl::stepAlong(tgl::elementOffset(read.getTensorType(), subscripts), axis);
+  std::optional<int64_t> step =
+      tgl::stepAlong(tgl::elementOffset(read.getTensorType(), subscripts), axis);
   return step && *step >= 0 ? step : std::nullopt;
 }
 
 /// A unit whose points are `step` elements apart: its place and bounds are computed once.
-Value *DeviceContraction::loadSteps(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
-                                    Value *number, int64_t step) {
+Value *DeviceContraction::loadSteps(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                    Value *k, Value *number, int64_t step) {
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
   Value *exists = nullptr, *offset = readOffset(product, operand, k, number, exists);
   ArrayRef<unsigned> order = product.kLoop.order.axes;
-  std::optional<int64_t> points = tgl::knownPoints(summed, product.kLoop.isReordered ? order.take_back() : order);
+  std::optional<int64_t> points =
+      tgl::knownPoints(summed, product.kLoop.isReordered ? order.take_back() : order);
   bool isWhole = product.kLoop.fits || (points && *points % operand.shared.chunkElements() == 0);
   if (isWhole)
     exists = e.emitAnd(exists, existsAt(product.reduce, product.kLoop, k));
   // From the tensor's first element on there are as many steps as in any unit.
-  Value *place = addressAt(operand, exists && isWhole ? b.CreateSelect(exists, offset, i64(0)) : offset);
+  Value *place =
+      addressAt(operand, exists && isWhole ? b.CreateSelect(exists, offset, i64(0)) : offset);
   Type *element = elementOf(product);
   Value *chunk = PoisonValue::get(FixedVectorType::get(element, operand.shared.chunkElements()));
   for (unsigned n = 0; n < operand.shared.chunkElements(); n += operand.vector) {
@@ -250,8 +275,8 @@ Value *DeviceContraction::loadSteps(const WgmmaProduct &product, const WgmmaOper
 }
 
 /// Eight neighbours along the sum from point `k` on as a vector.
-Value *DeviceContraction::loadChunkAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
-                                     Value *number) {
+Value *DeviceContraction::loadChunkAt(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                      Value *k, Value *number) {
   if (std::optional<int64_t> apart = stepInChunk(product, operand))
     return loadSteps(product, operand, k, number, *apart);
   Type *element = elementOf(product);
@@ -262,8 +287,8 @@ Value *DeviceContraction::loadChunkAt(const WgmmaProduct &product, const WgmmaOp
 }
 
 /// This thread's unit `index` of a step.
-Value *DeviceContraction::loadChunk(const WgmmaProduct &product, const WgmmaOperand &operand, Value *step,
-                                   unsigned index) {
+Value *DeviceContraction::loadChunk(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                    Value *step, unsigned index) {
   ChunkCoord place = chunkOf(operand, index);
   Value *first = b.CreateAdd(b.CreateMul(step, i64(operand.shared.depth())),
                              wide(b.CreateMul(place.chunk, i32(operand.shared.chunkElements()))));
@@ -295,7 +320,8 @@ Value *DeviceContraction::stageAddress(const WgmmaProduct &product, Value *numbe
 /// The stage of `number` (i32) among all that go through the ring.
 Value *DeviceContraction::inRing(Value *number) {
   unsigned stages = ringStages();
-  return isPowerOf2_32(stages) ? b.CreateAnd(number, i32(stages - 1)) : b.CreateURem(number, i32(stages));
+  return isPowerOf2_32(stages) ? b.CreateAnd(number, i32(stages - 1))
+                               : b.CreateURem(number, i32(stages));
 }
 
 /// Of the ring.
@@ -303,8 +329,8 @@ Value *DeviceContraction::followingStage(Value *number, unsigned by) {
   return inRing(b.CreateAdd(number, i32(by)));
 }
 
-/// The units of the block's step `number` (i64); of its last where it has no such step. There is no branch, so
-/// that loads stay where they are: far from what uses them.
+/// The units of the block's step `number` (i64); of its last where it has no such step. There is no
+/// branch, so that loads stay where they are: far from what uses them.
 SmallVector<Value *> DeviceContraction::loadNext(const WgmmaProduct &product, Value *number) {
   Value *substeps = i64(product.substeps);
   Value *last = b.CreateSub(b.CreateMul(product.kLoop.steps, substeps), i64(1));
@@ -313,8 +339,8 @@ SmallVector<Value *> DeviceContraction::loadNext(const WgmmaProduct &product, Va
   return loadChunks(product, b.CreateAdd(step, b.CreateURem(number, substeps)));
 }
 
-/// A unit times its line's scale as the sum of one or two vectors of f16, four words each. Elements that are not 0 have a large
-/// part that is not 0.
+/// A unit times its line's scale as the sum of one or two vectors of f16, four words each. Elements
+/// that are not 0 have a large part that is not 0.
 std::array<Value *, 2> DeviceContraction::splitChunk(Value *chunk, Value *scale, unsigned terms) {
   auto *words = FixedVectorType::get(b.getInt32Ty(), WgmmaSharedLayout::chunk / 2);
   std::array<Value *, 2> result{PoisonValue::get(words), PoisonValue::get(words)};
@@ -326,10 +352,11 @@ std::array<Value *, 2> DeviceContraction::splitChunk(Value *chunk, Value *scale,
     }
     for (unsigned term = 0; term < terms; ++term) {
       Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});
-      result[term] = b.CreateInsertElement(result[term], b.CreateBitCast(pair, b.getInt32Ty()), word);
+      result[term] =
+          b.CreateInsertElement(result[term], b.CreateBitCast(pair, b.getInt32Ty()), word);
       for (unsigned n = 0; n < 2; ++n)
-        values[n] =
-            b.CreateFSub(values[n], b.CreateFPExt(b.CreateExtractElement(pair, uint64_t(n)), b.getFloatTy()));
+        values[n] = b.CreateFSub(
+            values[n], b.CreateFPExt(b.CreateExtractElement(pair, uint64_t(n)), b.getFloatTy()));
     }
   }
   result[0] = keepNonZero(chunk, scale, result[0]);
@@ -337,14 +364,15 @@ std::array<Value *, 2> DeviceContraction::splitChunk(Value *chunk, Value *scale,
 }
 
 void DeviceContraction::storeChunks(const WgmmaProduct &product, ArrayRef<Value *> chunks,
-                                   ArrayRef<Value *> scales, Value *stage) {
+                                    ArrayRef<Value *> scales, Value *stage) {
   Wgmma group = wgmmaFor(product);
   for (const WgmmaOperand *operand : {&product.a, &product.b})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       ChunkCoord place = chunkOf(*operand, index);
       auto store = [&](Value *values, unsigned term) {
-        Value *offset = b.CreateAdd(group.swizzledOffset(operand->shared, place.line, place.chunk, term),
-                                    i32(operand->offset + place.below * WgmmaSharedLayout::lineBytes));
+        Value *offset =
+            b.CreateAdd(group.swizzledOffset(operand->shared, place.line, place.chunk, term),
+                        i32(operand->offset + place.below * WgmmaSharedLayout::lineBytes));
         b.CreateAlignedStore(values, b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), Align(16));
       };
       Value *chunk = chunks.front();
@@ -360,18 +388,21 @@ void DeviceContraction::storeChunks(const WgmmaProduct &product, ArrayRef<Value 
     }
 }
 
-/// The address from which a unit of the tile's line `line` and its neighbours, of `count` in all, is copied. Of what does not exist
-/// nothing is read, so that it may be any; but where other reads tell the place they need lines that exist.
-Value *DeviceContraction::copyAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k, Value *line,
-                                      unsigned count, Value *&exists) {
+/// The address from which a unit of the tile's line `line` and its neighbours, of `count` in all,
+/// is copied. Of what does not exist nothing is read, so that it may be any; but where other reads
+/// tell the place they need lines that exist.
+Value *DeviceContraction::copyAddress(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                      Value *k, Value *line, unsigned count, Value *&exists) {
   mlir::Operation *own = tgl::ReadOp(operand.how->read);
-  if (any_of(operand.side->slice, [&](mlir::Operation *op) { return op != own && isa<tgl::ReadOp>(op); }))
+  if (any_of(operand.side->slice,
+             [&](mlir::Operation *op) { return op != own && isa<tgl::ReadOp>(op); }))
     return readAddress(product, operand, k, numberOf(operand, line, count), exists);
   Value *number = b.CreateAdd(operand.group->first, line), *inside = nullptr;
   Value *offset = readOffset(product, operand, k, number, inside);
   exists = e.emitAnd(existsAt(product.reduce, product.kLoop, k), inside);
   if (!operand.group->fits)
-    exists = e.emitAnd(exists, b.CreateICmpSLE(number, b.CreateSub(operand.group->total, i64(count))));
+    exists =
+        e.emitAnd(exists, b.CreateICmpSLE(number, b.CreateSub(operand.group->total, i64(count))));
   return addressAt(operand, offset);
 }
 
@@ -384,10 +415,13 @@ void DeviceContraction::copyChunks(const WgmmaProduct &product, Value *step, Val
       unsigned inChunk = operand->shared.chunkElements();
       Value *alongLine = wide(b.CreateMul(place.chunk, i32(inChunk))), *line = wide(lineOf(place));
       bool kMajor = operand->shared.kMajor;
-      Value *k = b.CreateAdd(b.CreateMul(step, i64(operand->shared.depth())), kMajor ? alongLine : line);
-      Value *exists = nullptr, *from = copyAddress(product, *operand, k, kMajor ? line : alongLine, kMajor ? 1 : inChunk, exists);
-      Value *offset = b.CreateAdd(group.swizzledOffset(operand->shared, place.line, place.chunk, 0),
-                                  i32(operand->offset + place.below * WgmmaSharedLayout::lineBytes));
+      Value *k =
+          b.CreateAdd(b.CreateMul(step, i64(operand->shared.depth())), kMajor ? alongLine : line);
+      Value *exists = nullptr, *from = copyAddress(product, *operand, k, kMajor ? line : alongLine,
+                                                   kMajor ? 1 : inChunk, exists);
+      Value *offset =
+          b.CreateAdd(group.swizzledOffset(operand->shared, place.line, place.chunk, 0),
+                      i32(operand->offset + place.below * WgmmaSharedLayout::lineBytes));
       group.copyChunk(b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), from, exists);
     }
 }

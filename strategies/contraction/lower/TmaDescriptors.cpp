@@ -6,16 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Operands that are copied as they are and whose strides allow it (strategies/contraction/plan/TmaOperand.h) come as boxes of their tensor, in
-// the swizzle of 128 bytes that wgmma reads (cp.async.bulk.tensor). What lies beyond the last line or point is 0.
+// Operands that are copied as they are and whose strides allow it
+// (strategies/contraction/plan/TmaOperand.h) come as boxes of their tensor, in the swizzle of 128
+// bytes that wgmma reads (cp.async.bulk.tensor). What lies beyond the last line or point is 0.
 //
-// A box is found by a tensor map of 128 bytes. A block that stays for several tiles makes its own in the workspace, field by
-// field (tensormap.replace); for others a launch before does so. Addresses are arguments of a launch, so whoever queues,
-// captures or prepares launches needs to know nothing of maps.
+// A box is found by a tensor map of 128 bytes. A block that stays for several tiles makes its own
+// in the workspace, field by field (tensormap.replace); for others a launch before does so.
+// Addresses are arguments of a launch, so whoever queues, captures or prepares launches needs to
+// know nothing of maps.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
 #include "codegen/llvm/PtxVersion.h"
+#include "strategies/contraction/lower/DeviceContraction.h"
 
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/InlineAsm.h"
@@ -36,12 +38,15 @@ IndexExpr DeviceContraction::tmaDescriptorsBytes() const {
   return makers * int64_t(2 * products.size() * tmaDescriptorBytes);
 }
 
-Value *DeviceContraction::tmaDescriptorOf(const WgmmaProduct &product, const WgmmaOperand &operand) {
+Value *DeviceContraction::tmaDescriptorOf(const WgmmaProduct &product,
+                                          const WgmmaOperand &operand) {
   int64_t which = 2 * product.number + (&operand == &product.b);
   Value *start = e.emitSize(workspaceBytes() - tmaDescriptorsBytes());
   if (makesTmaDescriptors())
-    start = b.CreateAdd(start, b.CreateMul(wide(here.block), i64(2 * products.size() * tmaDescriptorBytes)));
-  return b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, b.CreateAdd(start, i64(which * tmaDescriptorBytes)));
+    start = b.CreateAdd(
+        start, b.CreateMul(wide(here.block), i64(2 * products.size() * tmaDescriptorBytes)));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase,
+                             b.CreateAdd(start, i64(which * tmaDescriptorBytes)));
 }
 
 /// A line of shared memory is one of the operand, or 64 neighbours of a panel.
@@ -72,9 +77,10 @@ void DeviceContraction::makeTmaDescriptors() {
   });
 }
 
-/// PTX ISA, "tensormap.replace": bytes or words of 16 bits (elements are only copied), no interleaving, the swizzle of
-/// 128 bytes, zeros outside.
-void DeviceContraction::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaOperand &operand) {
+/// PTX ISA, "tensormap.replace": bytes or words of 16 bits (elements are only copied), no
+/// interleaving, the swizzle of 128 bytes, zeros outside.
+void DeviceContraction::makeTmaDescriptor(const WgmmaProduct &product,
+                                          const WgmmaOperand &operand) {
   const TmaOperand &its = *operand.how->tma;
   Value *map = tmaDescriptorOf(product, operand), *inside = nullptr;
   Value *first = addressAt(operand, readOffset(product, operand, i64(0), i64(0), inside));
@@ -86,15 +92,18 @@ void DeviceContraction::makeTmaDescriptor(const WgmmaProduct &product, const Wgm
     arguments.append(values.begin(), values.end());
     b.CreateIntrinsic(b.getVoidTy(), field, arguments);
   };
-  replace(Intrinsic::nvvm_tensormap_replace_global_address, b.CreatePtrToInt(first, b.getInt64Ty()));
+  replace(Intrinsic::nvvm_tensormap_replace_global_address,
+          b.CreatePtrToInt(first, b.getInt64Ty()));
   replace(Intrinsic::nvvm_tensormap_replace_rank, i32(its.extents.size() - 1));
   std::array<unsigned, 2> box = tmaBoxOf(operand);
   for (unsigned dim = 0; dim < its.extents.size(); ++dim) {
-    replace(Intrinsic::nvvm_tensormap_replace_box_dim, {i32(dim), i32(dim < box.size() ? box[dim] : 1)});
+    replace(Intrinsic::nvvm_tensormap_replace_box_dim,
+            {i32(dim), i32(dim < box.size() ? box[dim] : 1)});
     replace(Intrinsic::nvvm_tensormap_replace_global_dim, {i32(dim), i32(its.extents[dim])});
     replace(Intrinsic::nvvm_tensormap_replace_element_stride, {i32(dim), i32(1)});
     if (dim > 0)
-      replace(Intrinsic::nvvm_tensormap_replace_global_stride, {i32(dim - 1), i64(its.strides[dim - 1])});
+      replace(Intrinsic::nvvm_tensormap_replace_global_stride,
+              {i32(dim - 1), i64(its.strides[dim - 1])});
   }
   replace(Intrinsic::nvvm_tensormap_replace_elemtype, i32(operand.shared.elementBytes - 1));
   replace(Intrinsic::nvvm_tensormap_replace_interleave_layout, i32(noInterleaving));
@@ -108,25 +117,30 @@ void DeviceContraction::acquireTmaDescriptors() {
     WgmmaProduct product = makeWgmmaProduct(number);
     for (const WgmmaOperand *operand : {&product.a, &product.b}) {
       auto *type = FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false);
-      InlineAsm *fence = InlineAsm::get(type, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l,~{memory}",
-                                        /*hasSideEffects=*/true);
+      InlineAsm *fence = InlineAsm::get(
+          type, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l,~{memory}",
+          /*hasSideEffects=*/true);
       b.CreateCall(fence, b.CreateAddrSpaceCast(tmaDescriptorOf(product, *operand), b.getPtrTy()));
     }
   }
 }
 
 /// Starts the copies of the operand's part of a stage, whose first point of the sum is `k` (i64).
-void DeviceContraction::loadTma(const WgmmaOperand &operand, Value *map, Value *k, Value *stage, Value *barrier) {
+void DeviceContraction::loadTma(const WgmmaOperand &operand, Value *map, Value *k, Value *stage,
+                                Value *barrier) {
   const TmaOperand &its = *operand.how->tma;
   auto word = [&](Value *number) { return b.CreateTrunc(number, b.getInt32Ty()); };
   std::string numbers;
-  SmallVector<Value *> arguments{nullptr, b.CreateAddrSpaceCast(map, b.getPtrTy()), nullptr, nullptr};
+  SmallVector<Value *> arguments{nullptr, b.CreateAddrSpaceCast(map, b.getPtrTy()), nullptr,
+                                 nullptr};
   for (unsigned axis : its.batch)
-    arguments.push_back(word(b.CreateSub(e.values.lookup(axes.getAxes()[axis]), e.emitIndex(e.lowOf(axes, axis)))));
+    arguments.push_back(
+        word(b.CreateSub(e.values.lookup(axes.getAxes()[axis]), e.emitIndex(e.lowOf(axes, axis)))));
   arguments.push_back(b.CreatePtrToInt(barrier, b.getInt32Ty()));
   unsigned rank = its.extents.size();
   std::string text = "cp.async.bulk.tensor." + std::to_string(rank) +
-                     "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {", constraints = "r,l";
+                     "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {",
+              constraints = "r,l";
   for (unsigned dim = 0; dim < rank; ++dim) {
     text += (dim ? ", $" : "$") + std::to_string(2 + dim);
     constraints += ",r";
@@ -135,12 +149,14 @@ void DeviceContraction::loadTma(const WgmmaOperand &operand, Value *map, Value *
   constraints += ",r,~{memory}";
   SmallVector<Type *> types(arguments.size(), b.getInt32Ty());
   types[1] = b.getPtrTy();
-  InlineAsm *copy = InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), text, constraints,
-                                   /*hasSideEffects=*/true);
+  InlineAsm *copy =
+      InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), text, constraints,
+                     /*hasSideEffects=*/true);
   std::array<unsigned, 2> box = tmaBoxOf(operand);
   unsigned boxes = operand.shared.kMajor ? 1 : operand.shared.extent / box[0];
   for (unsigned n = 0; n < boxes; ++n) {
-    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset + n * box[1] * WgmmaSharedLayout::lineBytes));
+    Value *to = b.CreateInBoundsGEP(
+        b.getInt8Ty(), stage, i32(operand.offset + n * box[1] * WgmmaSharedLayout::lineBytes));
     Value *line = b.CreateAdd(word(operand.group->first), i32(n * box[0]));
     arguments[0] = b.CreatePtrToInt(to, b.getInt32Ty());
     arguments[2] = operand.shared.kMajor ? word(k) : line;

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A warp of a warpgroup has the sums of 16 rows by all columns of its group. Where neighbours along columns are neighbours
-// in what is written, it goes on with them alone: sums pass through its own lines of shared memory into the order of
-// memory, a lane has four columns of a row, and warps do not wait for each other (drawn for 128 columns):
+// A warp of a warpgroup has the sums of 16 rows by all columns of its group. Where neighbours along
+// columns are neighbours in what is written, it goes on with them alone: sums pass through its own
+// lines of shared memory into the order of memory, a lane has four columns of a row, and warps do
+// not wait for each other (drawn for 128 columns):
 //
 //   lane            0           1                31
 //   row 0      [ 0 .. 3]   [ 4 .. 7]  ...  [124 .. 127]   one store of 512 bytes
@@ -33,7 +34,8 @@ static constexpr unsigned laneColumns = 4, warpRows = 16, warpThreads = 32;
 /// Of a line of the L2 cache, of which bulk stores should have all.
 static constexpr int64_t lineElements = 32;
 
-/// Whether four columns from a multiple of four on are neighbours of the written tensor that begin at a multiple of four.
+/// Whether four columns from a multiple of four on are neighbours of the written tensor that begin
+/// at a multiple of four.
 bool Epilogue::writesVectors(tgl::WriteOp write) const {
   tgl::AxesOp op = axes;
   mlir::Value axis = op.getAxes()[plan.columns.back()];
@@ -43,15 +45,18 @@ bool Epilogue::writesVectors(tgl::WriteOp write) const {
   bool isArgument = isa<mlir::BlockArgument>(write.getTensor());
   if (isArgument && e.options.tensorAlignment < laneColumns * 4)
     return false;
-  return tgl::stepAlong(Emitter::elementOffset(type, write.getSubscriptExprs()), axis) == 1 && areAligned(write, laneColumns);
+  return tgl::stepAlong(Emitter::elementOffset(type, write.getSubscriptExprs()), axis) == 1 &&
+         areAligned(write, laneColumns);
 }
 
 /// Whether columns that begin at a multiple of `count` do so in the written tensor.
 bool Epilogue::areAligned(tgl::WriteOp write, int64_t count) const {
   tgl::AxesOp op = axes;
-  tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+  tgl::ValueExpr offset =
+      Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
   offset = offset.substitute(op.getAxes()[plan.columns.back()], tgl::ValueExpr(int64_t(0)));
-  return all_of(offset.expr().terms(), [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
+  return all_of(offset.expr().terms(),
+                [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
 }
 
 bool Epilogue::fitsWarpEpilogue() const {
@@ -63,7 +68,8 @@ bool Epilogue::fitsWarpEpilogue() const {
   std::optional<int64_t> total = tgl::knownPoints(op, plan.columns),
                          last = tgl::knownPoints(op, {plan.columns.back()}),
                          low = tgl::getAxisRange(op, plan.columns.back()).lo.asConstant();
-  if (!total || !low || *low % laneColumns || (plan.epilogueCollapsesColumns ? *total : last.value_or(1)) % laneColumns)
+  if (!total || !low || *low % laneColumns ||
+      (plan.epilogueCollapsesColumns ? *total : last.value_or(1)) % laneColumns)
     return false;
   tgl::Accesses accesses = tgl::accessesOf(tgl::ParallelOp(plan.op));
   return all_of(plan.epilogue, [&](mlir::Operation *each) {
@@ -78,7 +84,8 @@ bool Epilogue::fitsWarpEpilogue() const {
 /// Whether a tile's columns, from a multiple of `count` on, are neighbours in what is written.
 bool Epilogue::areRuns(tgl::WriteOp write, int64_t count) const {
   tgl::AxesOp op = axes;
-  tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+  tgl::ValueExpr offset =
+      Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
   int64_t run = 1;
   for (unsigned axis : reverse(plan.columns)) {
     std::optional<int64_t> points = tgl::knownPoints(op, {axis});
@@ -91,9 +98,12 @@ bool Epilogue::areRuns(tgl::WriteOp write, int64_t count) const {
   return true;
 }
 
-/// The only write, where its place is of the statement's axes alone and no elementary function is on the way to it.
+/// The only write, where its place is of the statement's axes alone and no elementary function is
+/// on the way to it.
 tgl::WriteOp Epilogue::onlyWrite() const {
-  if (any_of(plan.epilogue, [](mlir::Operation *each) { return isa<mlir::math::MathDialect>(each->getDialect()); }))
+  if (any_of(plan.epilogue, [](mlir::Operation *each) {
+        return isa<mlir::math::MathDialect>(each->getDialect());
+      }))
     return nullptr;
   tgl::AxesOp op = axes;
   tgl::WriteOp only;
@@ -112,15 +122,18 @@ tgl::WriteOp Epilogue::onlyWrite() const {
   return only;
 }
 
-/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes. Stores of lanes are hidden by
-/// elementary functions, of which bulk stores would only wait for the last (gelu 6 % slower on an H200).
+/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes.
+/// Stores of lanes are hidden by elementary functions, of which bulk stores would only wait for the
+/// last (gelu 6 % slower on an H200).
 tgl::WriteOp Epilogue::lineWrite() const {
   tgl::WriteOp only = here.memory.epilogueColumns() == tile.columns ? onlyWrite() : tgl::WriteOp();
   if (!only || !e.options.bulkStores)
     return nullptr;
   mlir::Type element = only.getTensor().getType().getElementType();
   bool isWord = element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 32;
-  return isWord && areRuns(only, warpgroupColumns(tile)) && areAligned(only, lineElements) ? only : nullptr;
+  return isWord && areRuns(only, warpgroupColumns(tile)) && areAligned(only, lineElements)
+             ? only
+             : nullptr;
 }
 
 void Epilogue::syncWarp() {
@@ -128,8 +141,10 @@ void Epilogue::syncWarp() {
 }
 
 void Epilogue::awaitLines(bool untilWritten) {
-  b.CreateIntrinsic(b.getVoidTy(), untilWritten ? Intrinsic::nvvm_cp_async_bulk_wait_group
-                                                : Intrinsic::nvvm_cp_async_bulk_wait_group_read, {i32(0)});
+  b.CreateIntrinsic(b.getVoidTy(),
+                    untilWritten ? Intrinsic::nvvm_cp_async_bulk_wait_group
+                                 : Intrinsic::nvvm_cp_async_bulk_wait_group_read,
+                    {i32(0)});
 }
 
 /// The warp's lines, which are what `write` writes, to their places; a lane for each.
@@ -137,14 +152,17 @@ void Epilogue::storeLines(tgl::WriteOp write) {
   async::publish(b);
   syncWarp();
   TileCoord corner = warpgroupCorner(b, tile, here.thread);
-  Value *warp = b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Wgmma::threads / warpThreads - 1));
+  Value *warp =
+      b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Wgmma::threads / warpThreads - 1));
   Value *row = b.CreateAdd(b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows))), here.lane);
-  Value *number = b.CreateAdd(here.rows.first, wide(row)), *column = b.CreateAdd(here.columns.first, wide(corner.column));
+  Value *number = b.CreateAdd(here.rows.first, wide(row)),
+        *column = b.CreateAdd(here.columns.first, wide(corner.column));
   Value *exists = b.CreateICmpULT(here.lane, i32(warpRows)), *count = i64(warpgroupColumns(tile));
   if (!here.rows.fits)
     exists = b.CreateAnd(exists, b.CreateICmpSLT(number, here.rows.total));
   if (!here.columns.fits) {
-    count = b.CreateBinaryIntrinsic(Intrinsic::smin, count, b.CreateSub(here.columns.total, column));
+    count =
+        b.CreateBinaryIntrinsic(Intrinsic::smin, count, b.CreateSub(here.columns.total, column));
     exists = b.CreateAnd(exists, b.CreateICmpSGT(count, i64(0)));
   }
   e.emitIf(exists, [&] {
@@ -152,21 +170,26 @@ void Epilogue::storeLines(tgl::WriteOp write) {
     setColumn(column);
     tgl::TglTensorType type = write.getTensor().getType();
     Value *offset = e.emitIndex(Emitter::elementOffset(type, write.getSubscriptExprs()));
-    Value *to = b.CreateInBoundsGEP(here.accumulatorType(), e.buffers.find(write.getTensor())->second.pointer, offset);
+    Value *to = b.CreateInBoundsGEP(here.accumulatorType(),
+                                    e.buffers.find(write.getTensor())->second.pointer, offset);
     to = b.CreateAddrSpaceCast(to, PointerType::get(b.getContext(), 1));
     Value *bytes = b.CreateTrunc(b.CreateMul(count, i64(4)), b.getInt32Ty());
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_bulk_shared_cta_to_global,
-                      {to, here.accumulatorAddress(row, corner.column, here.accumulatorsBase(0)), bytes, i64(0), b.getFalse()});
+                      {to, here.accumulatorAddress(row, corner.column, here.accumulatorsBase(0)),
+                       bytes, i64(0), b.getFalse()});
   });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_bulk_commit_group, {});
 }
 
 /// The sums are in the warp's lines of shared memory.
 void Epilogue::emitPerWarp(unsigned first) {
-  unsigned across = here.warpgroupEpilogueColumns(), lanesOfRow = std::gcd(warpThreads, across / laneColumns);
-  unsigned rowsAtOnce = warpThreads / lanesOfRow, steps = warpRows / rowsAtOnce, each = std::min(8u, steps);
+  unsigned across = here.warpgroupEpilogueColumns(),
+           lanesOfRow = std::gcd(warpThreads, across / laneColumns);
+  unsigned rowsAtOnce = warpThreads / lanesOfRow, steps = warpRows / rowsAtOnce,
+           each = std::min(8u, steps);
   TileCoord corner = warpgroupCorner(b, tile, here.thread);
-  Value *warp = b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Wgmma::threads / warpThreads - 1));
+  Value *warp =
+      b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Wgmma::threads / warpThreads - 1));
   Value *firstRow = b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows)));
   firstRow = b.CreateAdd(firstRow, b.CreateUDiv(here.lane, i32(lanesOfRow)));
   Value *own = b.CreateMul(b.CreateURem(here.lane, i32(lanesOfRow)), i32(laneColumns));
@@ -184,7 +207,8 @@ void Epilogue::emitPerWarp(unsigned first) {
         e.emitLoop(
             i64(0), i64(steps), i64(each), {},
             [&](Value *step, ArrayRef<Value *>) {
-              Value *row = b.CreateAdd(firstRow, b.CreateMul(b.CreateTrunc(step, b.getInt32Ty()), i32(rowsAtOnce)));
+              Value *row = b.CreateAdd(
+                  firstRow, b.CreateMul(b.CreateTrunc(step, b.getInt32Ty()), i32(rowsAtOnce)));
               emitVectors(row, rowsAtOnce, each, column);
               return SmallVector<Value *>();
             },
@@ -200,14 +224,17 @@ void Epilogue::emitPerWarp(unsigned first) {
     storeLines(write);
 }
 
-/// `count` rows of a lane's columns, from row `first` on: what is read of all of them before any is written.
+/// `count` rows of a lane's columns, from row `first` on: what is read of all of them before any is
+/// written.
 void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *column) {
   SmallVector<mlir::Value> kept;
   for (unsigned axis : plan.rows)
     kept.push_back(axes.getAxes()[axis]);
   for (mlir::Operation *op : early)
     kept.append(op->result_begin(), op->result_end());
-  auto sumOf = [&](unsigned which) { return tgl::ReduceOp(plan.products[which].reduce).getResult(); };
+  auto sumOf = [&](unsigned which) {
+    return tgl::ReduceOp(plan.products[which].reduce).getResult();
+  };
   for (unsigned which = 0; which < plan.products.size(); ++which)
     kept.push_back(sumOf(which));
   tgl::WriteOp lines = lineWrite();
@@ -218,15 +245,17 @@ void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *c
   SmallVector<Row> all;
   auto *vector = FixedVectorType::get(here.accumulatorType(), laneColumns);
   for (unsigned n = 0; n < count; ++n) {
-    Value *row = b.CreateAdd(first, i32(n * step)), *number = b.CreateAdd(here.rows.first, wide(row)), *safe = number;
+    Value *row = b.CreateAdd(first, i32(n * step)),
+          *number = b.CreateAdd(here.rows.first, wide(row)), *safe = number;
     if (!here.rows.fits)
       safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(here.rows.total, i64(1)));
     setRow(safe);
     for (mlir::Operation *op : early)
       e.emitOp(op);
     for (unsigned which = 0; which < plan.products.size(); ++which)
-      e.values[sumOf(which)] =
-          b.CreateAlignedLoad(vector, here.accumulatorAddress(row, column, here.accumulatorsBase(which)), Align(laneColumns * 4));
+      e.values[sumOf(which)] = b.CreateAlignedLoad(
+          vector, here.accumulatorAddress(row, column, here.accumulatorsBase(which)),
+          Align(laneColumns * 4));
     Row its{number, here.accumulatorAddress(row, column, here.accumulatorsBase(0)), {}};
     for (mlir::Value value : kept)
       its.values.push_back(e.values.lookup(value));
@@ -240,7 +269,8 @@ void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *c
         if (op != lines)
           e.emitOp(op);
       if (lines) // in place of the sums
-        b.CreateAlignedStore(e.splat(e.valueOf(lines.getValue())), row.place, Align(laneColumns * 4));
+        b.CreateAlignedStore(e.splat(e.valueOf(lines.getValue())), row.place,
+                             Align(laneColumns * 4));
     };
     if (here.rows.fits)
       emitLate();

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step's products are under way while the copies of a later one are, and while elements of the next are
-// loaded and stored. Sums of values of f32 are WarpSpecialization.cpp's.
+// A step's products are under way while the copies of a later one are, and while elements of the
+// next are loaded and stored. Sums of values of f32 are WarpSpecialization.cpp's.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -25,10 +25,12 @@ void DeviceContraction::storeWgmmaAccumulators(ArrayRef<Value *> accumulators, u
   // Places are a constant from the first, which the optimiser does not see.
   TileCoord first = wgmmaAccumulatorAt(b, tile, here.thread, here.lane, i32(0));
   Value *inGroup = b.CreateSub(first.column, warpgroupCorner(b, tile, here.thread).column);
-  Value *place = here.accumulatorAddress(first.row, b.CreateAdd(here.epilogueCorner(), inGroup), base);
+  Value *place =
+      here.accumulatorAddress(first.row, b.CreateAdd(here.epilogueCorner(), inGroup), base);
   for (unsigned number = 0; number < accumulators.size(); number += 2) {
     unsigned further = number / 2 % 2 * 8 * accumulatorsPitch() + number / 4 * 8;
-    storePair(accumulators[number], accumulators[number + 1], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
+    storePair(accumulators[number], accumulators[number + 1],
+              b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
   }
 }
 
@@ -38,13 +40,14 @@ Wgmma DeviceContraction::wgmmaFor(const WgmmaProduct &product) {
   return Wgmma(b, product.type == MmaType::BF16);
 }
 
-DeviceContraction::Accumulators DeviceContraction::multiplyTerms(const WgmmaProduct &product, Value *stage,
-                                                          ArrayRef<Value *> accumulators) {
+DeviceContraction::Accumulators DeviceContraction::multiplyTerms(const WgmmaProduct &product,
+                                                                 Value *stage,
+                                                                 ArrayRef<Value *> accumulators) {
   return multiplyTerms(product, stage, accumulators, 0, warpgroupColumns(tile));
 }
 
 void DeviceContraction::forTermPairs(const WgmmaProduct &product,
-                                  function_ref<void(unsigned aTerm, unsigned bTerm)> multiply) {
+                                     function_ref<void(unsigned aTerm, unsigned bTerm)> multiply) {
   // Small products first: what is cut off is as small as the sum so far.
   if (product.b.terms > 1)
     multiply(0, 1);
@@ -54,19 +57,22 @@ void DeviceContraction::forTermPairs(const WgmmaProduct &product,
 }
 
 /// Starts the products of a stage, `accumulators` (none: 0) added.
-DeviceContraction::Accumulators DeviceContraction::multiplyTerms(const WgmmaProduct &product, Value *stage,
-                                                          ArrayRef<Value *> accumulators, unsigned firstColumn,
-                                                          unsigned columns) {
+DeviceContraction::Accumulators DeviceContraction::multiplyTerms(const WgmmaProduct &product,
+                                                                 Value *stage,
+                                                                 ArrayRef<Value *> accumulators,
+                                                                 unsigned firstColumn,
+                                                                 unsigned columns) {
   Wgmma warps = wgmmaFor(product);
   TileCoord first = warpgroupCorner(b, tile, here.thread);
   Value *address = b.CreatePtrToInt(stage, b.getInt32Ty());
   Accumulators result(accumulators.begin(), accumulators.end());
   auto multiply = [&](unsigned step, unsigned aTerm, unsigned bTerm) {
     const WgmmaSharedLayout &row = product.a.shared, &column = product.b.shared;
-    Value *aDescriptor = warps.descriptor(row, b.CreateAdd(address, i32(product.a.offset)), first.row,
-                                         aTerm, step);
-    Value *bDescriptor = warps.descriptor(column, b.CreateAdd(address, i32(product.b.offset)),
-                                            first.column, bTerm, step, firstColumn * WgmmaSharedLayout::lineBytes);
+    Value *aDescriptor =
+        warps.descriptor(row, b.CreateAdd(address, i32(product.a.offset)), first.row, aTerm, step);
+    Value *bDescriptor =
+        warps.descriptor(column, b.CreateAdd(address, i32(product.b.offset)), first.column, bTerm,
+                         step, firstColumn * WgmmaSharedLayout::lineBytes);
     result = warps.multiply(result, columns, aDescriptor, row.kMajor, bDescriptor, column.kMajor);
   };
   unsigned steps = WgmmaSharedLayout::lineBytes / product.a.shared.terms / Wgmma::stepBytes;
@@ -86,8 +92,9 @@ DeviceContraction::Accumulators DeviceContraction::wgmmaMainloop(const WgmmaProd
   bool copies = product.copies(), evaluates = product.evaluates();
   Value *total = product.kLoop.steps;
   auto copy = [&](Value *number, Value *stage) {
-    e.emitIf(b.CreateICmpSLT(number, total),
-             [&] { copyChunks(product, stepInKLoop(product.kLoop, number), stageAddress(product, stage)); });
+    e.emitIf(b.CreateICmpSLT(number, total), [&] {
+      copyChunks(product, stepInKLoop(product.kLoop, number), stageAddress(product, stage));
+    });
     return async::commitCopies(b);
   };
   SmallVector<Value *> ofStages; // copies under way, of the next stage first
@@ -102,7 +109,8 @@ DeviceContraction::Accumulators DeviceContraction::wgmmaMainloop(const WgmmaProd
   }
 
   // Carried: the stage; sums; copies; the next step's units.
-  unsigned numAccumulators = warpgroupColumns(tile) / 2, numCopies = ofStages.size(), numChunks = chunks.size();
+  unsigned numAccumulators = warpgroupColumns(tile) / 2, numCopies = ofStages.size(),
+           numChunks = chunks.size();
   SmallVector<Value *> carried{i32(0)};
   carried.append(numAccumulators, ConstantFP::get(b.getFloatTy(), 0));
   carried.append(ofStages);
@@ -112,7 +120,8 @@ DeviceContraction::Accumulators DeviceContraction::wgmmaMainloop(const WgmmaProd
       [&](Value *number, ArrayRef<Value *> current) {
         Value *stage = current.front();
         ArrayRef<Value *> before = current.slice(1, numAccumulators);
-        SmallVector<Value *> ofStages(current.slice(1 + numAccumulators, numCopies)), chunks(current.take_back(numChunks));
+        SmallVector<Value *> ofStages(current.slice(1 + numAccumulators, numCopies)),
+            chunks(current.take_back(numChunks));
         if (copies) {
           async::awaitCopies(b, ofStages.front());
           async::publish(b);

@@ -23,7 +23,8 @@ constexpr int64_t longestStep = 4;
 /// Points of an axis that vectors along it are worth.
 constexpr int64_t shortest = 8;
 
-/// What a plan is made from; every method gives false, with a reason, where the statement is no matrix product.
+/// What a plan is made from; every method gives false, with a reason, where the statement is no
+/// matrix product.
 class Planner : MatcherBase {
 public:
   Planner(tgl::ParallelOp op, bool byVectors)
@@ -53,12 +54,16 @@ private:
   bool findSums() {
     for (auto [number, range] : enumerate(tgl::getAxisRanges(axes)))
       if (usesOwnAxes(range.lo) || usesOwnAxes(range.hi))
-        return fail(op, "the range of " + namesOf(op.getBody().getArgument(number)) + " depends on another index",
-                    "let the index take its whole range and put the condition into a factor: where(c, x, 0)");
+        return fail(op,
+                    "the range of " + namesOf(op.getBody().getArgument(number)) +
+                        " depends on another index",
+                    "let the index take its whole range and put the condition into a factor: "
+                    "where(c, x, 0)");
     for (mlir::Operation &inner : op.getBody().front()) {
       if (inner.getNumRegions() == 0) {
         if (isa<tgl::TempOp>(inner))
-          return fail(op, describe(op) + " keeps values of its own, in " + describeTensor(inner.getResult(0)));
+          return fail(op, describe(op) + " keeps values of its own, in " +
+                              describeTensor(inner.getResult(0)));
         continue;
       }
       auto reduce = dyn_cast<tgl::ReduceOp>(inner);
@@ -71,24 +76,33 @@ private:
                     "put the condition into a factor: sum(where(c, a, 0) * b for k)");
       for (mlir::Operation &summed : reduce.getBody().front())
         if (summed.getNumRegions())
-          return fail(&summed, describe(&summed) + " stands inside " + describe(reduce) + " and is computed for each of its terms",
+          return fail(&summed,
+                      describe(&summed) + " stands inside " + describe(reduce) +
+                          " and is computed for each of its terms",
                       "compute it before, as a tensor of its own");
       auto summedAxes = cast<tgl::AxesOp>(inner);
       for (tgl::AxisRange &range : tgl::getAxisRanges(summedAxes))
         if (!isKnownBefore(range.lo) || !isKnownBefore(range.hi))
-          return fail(reduce, "the range of " + describe(reduce) + " depends on data or on other indices");
+          return fail(reduce,
+                      "the range of " + describe(reduce) + " depends on data or on other indices");
       auto contraction = tgl::matchContraction(reduce);
       if (!contraction)
-        return failAsOther(reduce, describe(reduce) + " adds up no products of two factors that vary with its index");
+        return failAsOther(reduce,
+                           describe(reduce) +
+                               " adds up no products of two factors that vary with its index");
       if (!canSum(*contraction))
-        return fail(reduce, describe(reduce) + " adds up products of a type that tensor cores do not multiply",
-                    "tensor cores multiply floats, and i8 or u8 by i8 or u8 where the products are added up as i32");
+        return fail(reduce,
+                    describe(reduce) +
+                        " adds up products of a type that tensor cores do not multiply",
+                    "tensor cores multiply floats, and i8 or u8 by i8 or u8 where the products are "
+                    "added up as i32");
       contractions.push_back(*contraction);
     }
     if (contractions.empty())
       return failAsOther(op, describe(op) + " has no sum of products");
     if (contractions.size() > 4)
-      return fail(op, describe(op) + " has more than four sums of products", "write them as several equations");
+      return fail(op, describe(op) + " has more than four sums of products",
+                  "write them as several equations");
     mlir::Type type = contractions.front().reduce.getType();
     if (llvm::any_of(contractions, [&](tgl::Contraction &c) { return c.reduce.getType() != type; }))
       return fail(op, "the sums of " + describe(op) + " are of several types");
@@ -103,16 +117,19 @@ private:
       return true;
     auto isByte = [](const tgl::Contraction::Factor &factor) {
       auto read = factor.value.getDefiningOp<tgl::ReadOp>();
-      auto element = read ? dyn_cast<mlir::IntegerType>(read.getTensorType().getElementType()) : mlir::IntegerType();
+      auto element = read ? dyn_cast<mlir::IntegerType>(read.getTensorType().getElementType())
+                          : mlir::IntegerType();
       return element && element.getWidth() == 8;
     };
-    return !byVectors && type.isInteger(32) && contraction.factors.size() == 2 && all_of(contraction.factors, isByte);
+    return !byVectors && type.isInteger(32) && contraction.factors.size() == 2 &&
+           all_of(contraction.factors, isByte);
   }
 
   /// How often it is added up depends on what the statement computes: no product, part of the rest.
   bool isRest(tgl::ReduceOp reduce) {
-    return llvm::any_of(tgl::getAxisRanges(cast<tgl::AxesOp>(reduce.getOperation())),
-                        [&](const tgl::AxisRange &range) { return dependsOnSum(range.hi.operands(), op); });
+    return llvm::any_of(
+        tgl::getAxisRanges(cast<tgl::AxesOp>(reduce.getOperation())),
+        [&](const tgl::AxisRange &range) { return dependsOnSum(range.hi.operands(), op); });
   }
 
   /// A bound that is known before the statement.
@@ -122,8 +139,8 @@ private:
     });
   }
 
-  /// The axis along which results are neighbours in memory, or nearly so where the neighbours belong to an
-  /// axis too short for a vector: it must be a column.
+  /// The axis along which results are neighbours in memory, or nearly so where the neighbours
+  /// belong to an axis too short for a vector: it must be a column.
   bool findLaneAxis() {
     bool hasParts = false;
     int64_t nearest = byVectors ? longestStep + 1 : std::numeric_limits<int64_t>::max();
@@ -136,9 +153,9 @@ private:
       for (auto [number, axis] : enumerate(axes.getAxes())) {
         tgl::AxisRange range = tgl::getAxisRange(axes, number);
         std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
-        std::optional<int64_t> step =
-            tgl::stepAlong(offset, axis);
-        if (!step || *step < 1 || (extent && *extent < shortest && *step == 1 && hasStep(offset, *extent)))
+        std::optional<int64_t> step = tgl::stepAlong(offset, axis);
+        if (!step || *step < 1 ||
+            (extent && *extent < shortest && *step == 1 && hasStep(offset, *extent)))
           continue;
         if (*step < nearest) {
           nearest = *step;
@@ -154,9 +171,8 @@ private:
 
   /// Whether an axis of the statement moves the offset by that much.
   bool hasStep(const ValueExpr &offset, int64_t wanted) {
-    return llvm::any_of(axes.getAxes(), [&](mlir::Value axis) {
-      return tgl::stepAlong(offset, axis) == wanted;
-    });
+    return llvm::any_of(axes.getAxes(),
+                        [&](mlir::Value axis) { return tgl::stepAlong(offset, axis) == wanted; });
   }
 
   bool splitFactors() {
@@ -172,15 +188,18 @@ private:
             (isColumn ? columnAxes : rowAxes).insert(axis);
       }
       if (product.a.factors.empty() || product.b.factors.empty())
-        return fail(contraction.reduce, "all factors of " + describe(contraction.reduce) +
-                                            (product.a.factors.empty() ? " vary with " : " are the same for all ") +
-                                            namesOf(laneAxis) + ": no operand is shared by rows or by columns");
+        return fail(contraction.reduce,
+                    "all factors of " + describe(contraction.reduce) +
+                        (product.a.factors.empty() ? " vary with " : " are the same for all ") +
+                        namesOf(laneAxis) + ": no operand is shared by rows or by columns");
       plan.products.push_back(std::move(product));
     }
     for (auto [k, axis] : enumerate(axes.getAxes())) {
       bool inRow = rowAxes.contains(axis), inColumn = columnAxes.contains(axis);
       if (!inRow && !inColumn) // nothing here computes it once
-        return fail(op, "the sums of " + describe(op) + " are the same for all " + namesOf(cast<mlir::BlockArgument>(mlir::Value(axis))),
+        return fail(op,
+                    "the sums of " + describe(op) + " are the same for all " +
+                        namesOf(cast<mlir::BlockArgument>(mlir::Value(axis))),
                     "compute the sums as a tensor without that index");
       if (inRow && inColumn)
         plan.batch.push_back(k);
@@ -190,7 +209,8 @@ private:
         plan.columns.push_back(k);
     }
     if (rowAxes.contains(laneAxis) || plan.rows.empty())
-      return fail(op, "every index of " + describe(op) + " is in both factors: there are no rows that share columns");
+      return fail(op, "every index of " + describe(op) +
+                          " is in both factors: there are no rows that share columns");
     plan.columns.push_back(laneAxis.getArgNumber());
     return true;
   }
@@ -284,10 +304,11 @@ private:
       if (auto read = dyn_cast<tgl::ReadOp>(inner)) {
         ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
         std::optional<int64_t> step = tgl::stepAlong(offset, axis);
-        bool isChosen = llvm::any_of(offset.operands(), [&](mlir::Value value) { // by data, anywhere
-          return value != axis && !isa<mlir::BlockArgument>(value) &&
-                 tgl::axesOf(value).contains(cast<mlir::BlockArgument>(axis));
-        });
+        bool isChosen =
+            llvm::any_of(offset.operands(), [&](mlir::Value value) { // by data, anywhere
+              return value != axis && !isa<mlir::BlockArgument>(value) &&
+                     tgl::axesOf(value).contains(cast<mlir::BlockArgument>(axis));
+            });
         if (isChosen || (step != 0 && step != 1))
           --score;
         else if (step == 1)
@@ -302,13 +323,15 @@ private:
       SmallVector<unsigned> sumGroup = to_vector(seq<unsigned>(0, summed.getAxes().size()));
       auto fill = [&](ContractionSide &side, ArrayRef<unsigned> group) {
         if (dependsOnSum(side.factors, op))
-          return fail(product.reduce, "a factor of " + describe(product.reduce) + " depends on another sum of the statement",
+          return fail(product.reduce,
+                      "a factor of " + describe(product.reduce) +
+                          " depends on another sum of the statement",
                       "compute that sum before, as a tensor of its own");
         side.slice = sliceOf(side.factors, summed.getAxesBlock());
         side.collapsesSum = collapses(side.slice, summed, sumGroup);
         side.collapsesAxes = collapses(side.slice, axes, group);
         side.lanesAlongK = neighbours(side.slice, summed.getAxes().back()) >
-                             neighbours(side.slice, axes.getAxes()[group.back()]);
+                           neighbours(side.slice, axes.getAxes()[group.back()]);
         return true;
       };
       if (!fill(product.a, plan.rows) || !fill(product.b, plan.columns))
@@ -337,11 +360,14 @@ unsigned laneAxisOfPartials(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   unsigned last = axes.getAxes().size() - 1;
   for (unsigned axis = last + 1; axis-- > 0;)
-    if (std::optional<int64_t> extent = tgl::knownPoints(axes, {axis}); extent && *extent >= shortest)
+    if (std::optional<int64_t> extent = tgl::knownPoints(axes, {axis});
+        extent && *extent >= shortest)
       return axis;
   return last;
 }
 
-Matched<ContractionPlan> planContraction(tgl::ParallelOp op, bool byVectors) { return Planner(op, byVectors).run(); }
+Matched<ContractionPlan> planContraction(tgl::ParallelOp op, bool byVectors) {
+  return Planner(op, byVectors).run();
+}
 
 } // namespace tegula

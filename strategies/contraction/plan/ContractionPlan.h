@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A parallel statement whose values come from sums of products is a matrix product: its axes fall into
-// *rows* (only one side of the product varies along them), *columns* (only the other side) and *batch*
-// (both). What stands inside the sum is evaluated at any point: reads with any affine subscript, fills,
-// conversions, elementwise functions. So a convolution is a matrix product whose columns are the points
-// of an image. Host code (codegen/cpu/PackedGemm.h) and device code (strategies/contraction/lower/DeviceContraction.h) block
-// such statements each in its own way.
+// A parallel statement whose values come from sums of products is a matrix product: its axes fall
+// into *rows* (only one side of the product varies along them), *columns* (only the other side) and
+// *batch* (both). What stands inside the sum is evaluated at any point: reads with any affine
+// subscript, fills, conversions, elementwise functions. So a convolution is a matrix product whose
+// columns are the points of an image. Host code (codegen/cpu/PackedGemm.h) and device code
+// (strategies/contraction/lower/DeviceContraction.h) block such statements each in its own way.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_CONTRACTION_PLAN_CONTRACTIONPLAN_H
@@ -49,15 +49,16 @@ struct ContractionPlan {
   mlir::Type element; ///< f32 or f64; i32 of sums of products of bytes
 };
 
-/// Attribute of a write of partial results: the axes of the statement that are reduced. The points that combine in one element
-/// are of one tile, and the tensor has no other writes but its initialisation with the neutral element.
+/// Attribute of a write of partial results: the axes of the statement that are reduced. The points
+/// that combine in one element are of one tile, and the tensor has no other writes but its
+/// initialisation with the neutral element.
 inline constexpr llvm::StringLiteral partialAttrName = "part";
 
 /// The axis that must be a column if the statement writes partial results, which do not show it.
 unsigned laneAxisOfPartials(tgl::ParallelOp op);
 
-/// Plans the statement as matrix products; nothing if it is none. `byVectors`: the epilogue runs on vectors of columns, so
-/// results along a long axis must be near to each other in memory.
+/// Plans the statement as matrix products; nothing if it is none. `byVectors`: the epilogue runs on
+/// vectors of columns, so results along a long axis must be near to each other in memory.
 Matched<ContractionPlan> planContraction(tgl::ParallelOp op, bool byVectors = true);
 
 } // namespace tegula

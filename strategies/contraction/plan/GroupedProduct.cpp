@@ -16,7 +16,8 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// Rows of a group, on average, and products in all from where on the launches that sort rows are paid for.
+/// Rows of a group, on average, and products in all from where on the launches that sort rows are
+/// paid for.
 static constexpr int64_t minRowsOfGroup = 16, minWork = 1 << 22;
 
 static std::optional<int64_t> extentOf(BlockArgument axis) {
@@ -38,11 +39,14 @@ static std::optional<int64_t> workOf(ReduceOp reduce) {
 }
 
 /// The read as a matrix that data chooses, with columns of its own.
-static std::optional<GroupedProduct> matchChosen(ReduceOp reduce, const Contraction::Factor &factor, bool summed) {
+static std::optional<GroupedProduct> matchChosen(ReduceOp reduce, const Contraction::Factor &factor,
+                                                 bool summed) {
   auto read = factor.value.getDefiningOp<ReadOp>();
-  if (!read || read.getFill() || read.getGuard()) // what takes the place of a missing matrix is no group's
+  if (!read || read.getFill() ||
+      read.getGuard()) // what takes the place of a missing matrix is no group's
     return std::nullopt;
-  for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+  for (auto [subscript, dim] :
+       llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
     Value key = subscript.asValue();
     std::optional<int64_t> groups = dim.getExpr().asConstant();
     if (!key || isa<BlockArgument>(key) || !groups || *groups < 1)
@@ -53,7 +57,9 @@ static std::optional<GroupedProduct> matchChosen(ReduceOp reduce, const Contract
         llvm::all_of(cast<AxesOp>(reduce.getOperation()).getAxes(),
                      [&](BlockArgument axis) { return product.rows.contains(axis); }))
       continue;
-    if (llvm::all_of(factor.axes, [&](BlockArgument axis) { return isSummed(axis) || product.rows.contains(axis); }))
+    if (llvm::all_of(factor.axes, [&](BlockArgument axis) {
+          return isSummed(axis) || product.rows.contains(axis);
+        }))
       continue; // a row that data chooses
     for (BlockArgument axis : product.rows) {
       std::optional<int64_t> extent = extentOf(axis);
@@ -88,12 +94,14 @@ bool tegula::computedAlike(Value first, Value second) {
   if (first == second)
     return true;
   Operation *one = first.getDefiningOp(), *other = second.getDefiningOp();
-  if (!one || !other || one->getNumRegions() || one->getName() != other->getName() || makesMemory(one) ||
-      one->getAttrDictionary() != other->getAttrDictionary() || one->getNumOperands() != other->getNumOperands() ||
+  if (!one || !other || one->getNumRegions() || one->getName() != other->getName() ||
+      makesMemory(one) || one->getAttrDictionary() != other->getAttrDictionary() ||
+      one->getNumOperands() != other->getNumOperands() ||
       cast<OpResult>(first).getResultNumber() != cast<OpResult>(second).getResultNumber())
     return false;
-  return llvm::all_of(llvm::zip_equal(one->getOperands(), other->getOperands()),
-                      [](auto both) { return computedAlike(std::get<0>(both), std::get<1>(both)); });
+  return llvm::all_of(llvm::zip_equal(one->getOperands(), other->getOperands()), [](auto both) {
+    return computedAlike(std::get<0>(both), std::get<1>(both));
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -111,8 +119,9 @@ static Value copySlice(OpBuilder &builder, IRMapping &map, Value value, Operatio
 }
 
 /// A sum over copies of the axes of the factors' product, times `also`.
-static ReduceOp sumOfProduct(OpBuilder &builder, ReduceOp like, ArrayRef<BlockArgument> axes, IRMapping map,
-                             ArrayRef<Value> factors, Operation *around, llvm::function_ref<Value(OpBuilder &, IRMapping &)> also) {
+static ReduceOp sumOfProduct(OpBuilder &builder, ReduceOp like, ArrayRef<BlockArgument> axes,
+                             IRMapping map, ArrayRef<Value> factors, Operation *around,
+                             llvm::function_ref<Value(OpBuilder &, IRMapping &)> also) {
   Location loc = like.getLoc();
   SmallVector<AxisSpec> specs;
   for (BlockArgument axis : axes)
@@ -129,8 +138,10 @@ static ReduceOp sumOfProduct(OpBuilder &builder, ReduceOp like, ArrayRef<BlockAr
   Value product = also ? also(inside, map) : Value();
   for (Value factor : factors) {
     Value value = copySlice(inside, map, factor, around);
-    product = product ? arith::MulFOp::create(inside, loc, product, value, arith::FastMathFlags::contract).getResult()
-                      : value;
+    product =
+        product ? arith::MulFOp::create(inside, loc, product, value, arith::FastMathFlags::contract)
+                      .getResult()
+                : value;
   }
   YieldOp::create(inside, loc, SmallVector<Value>{product});
   return sum;
@@ -151,7 +162,8 @@ static bool splitSum(ParallelOp statement, ReduceOp reduce) {
   SmallVector<Value> ofOuter, ofInner, points;
   std::optional<Contraction> contraction = matchContraction(reduce);
   for (const Contraction::Factor &factor : contraction->factors) {
-    bool isInner = llvm::any_of(inner, [&](BlockArgument axis) { return factor.axes.contains(axis); });
+    bool isInner =
+        llvm::any_of(inner, [&](BlockArgument axis) { return factor.axes.contains(axis); });
     (isInner ? ofInner : ofOuter).push_back(factor.value);
   }
   // part[n, j, m]: neighbours of the result stay neighbours
@@ -167,19 +179,23 @@ static bool splitSum(ParallelOp statement, ReduceOp reduce) {
   }
   Location loc = reduce.getLoc();
   auto launch = statement->getParentOfType<LaunchOp>();
-  OpBuilder front(launch ? launch.getOperation() : statement.getOperation()), before(statement), own(reduce);
-  Value part = TempOp::create(front, loc, TglTensorType::get(statement.getContext(), dims, reduce.getType()), "part");
+  OpBuilder front(launch ? launch.getOperation() : statement.getOperation()), before(statement),
+      own(reduce);
+  Value part = TempOp::create(
+      front, loc, TglTensorType::get(statement.getContext(), dims, reduce.getType()), "part");
   auto placeOf = [&](const IRMapping &map) {
-    return llvm::map_to_vector(points, [&](Value point) { return ValueExpr(map.lookupOrDefault(point)); });
+    return llvm::map_to_vector(points,
+                               [&](Value point) { return ValueExpr(map.lookupOrDefault(point)); });
   };
   IRMapping map;
   ParallelOp first = copyAxes(before, loc, points, map);
   OpBuilder inside = OpBuilder::atBlockEnd(&first.getBody().front());
   ReduceOp its = sumOfProduct(inside, reduce, inner, map, ofInner, statement, nullptr);
   WriteOp::create(inside, loc, its.getResult(), part, placeOf(map));
-  ReduceOp sum = sumOfProduct(own, reduce, outer, IRMapping(), ofOuter, reduce, [&](OpBuilder &b, IRMapping &at) {
-    return ReadOp::create(b, loc, part, placeOf(at)).getResult();
-  });
+  ReduceOp sum = sumOfProduct(own, reduce, outer, IRMapping(), ofOuter, reduce,
+                              [&](OpBuilder &b, IRMapping &at) {
+                                return ReadOp::create(b, loc, part, placeOf(at)).getResult();
+                              });
   reduce.getResult().replaceAllUsesWith(sum.getResult());
   reduce.erase();
   return true;
@@ -196,17 +212,21 @@ unsigned tegula::splitGroupedSums(ParallelOp statement) {
 // Tiles that share a matrix
 //===----------------------------------------------------------------------===//
 
-std::optional<ChosenMatrix> tegula::chosenMatrix(const ContractionPlan &plan, const ContractionOperand &operand) {
+std::optional<ChosenMatrix> tegula::chosenMatrix(const ContractionPlan &plan,
+                                                 const ContractionOperand &operand) {
   if (!operand.isPlain || ReadOp(operand.read).getFill())
     return std::nullopt;
   ReadOp read = operand.read;
   AxesOp axes = cast<AxesOp>(ParallelOp(plan.op).getOperation());
   auto isOfBatch = [&](BlockArgument axis) {
-    return axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(plan.batch, axis.getArgNumber());
+    return axis.getOwner() == axes.getAxesBlock() &&
+           llvm::is_contained(plan.batch, axis.getArgNumber());
   };
   std::optional<ChosenMatrix> chosen;
-  for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
-    if (llvm::none_of(subscript.operands(), [&](Value value) { return llvm::any_of(axesOf(value), isOfBatch); }))
+  for (auto [subscript, dim] :
+       llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+    if (llvm::none_of(subscript.operands(),
+                      [&](Value value) { return llvm::any_of(axesOf(value), isOfBatch); }))
       continue;
     Value number = subscript.asValue();
     std::optional<int64_t> count = dim.getExpr().asConstant();
@@ -220,6 +240,7 @@ std::optional<ChosenMatrix> tegula::chosenMatrix(const ContractionPlan &plan, co
 
 double tegula::shareOfMatrices(const ContractionPlan &plan, const ContractionOperand &operand) {
   std::optional<ChosenMatrix> chosen = chosenMatrix(plan, operand);
-  std::optional<int64_t> batch = knownPoints(cast<AxesOp>(ParallelOp(plan.op).getOperation()), plan.batch);
+  std::optional<int64_t> batch =
+      knownPoints(cast<AxesOp>(ParallelOp(plan.op).getOperation()), plan.batch);
   return chosen && batch && *batch ? double(chosen->count) / *batch : 1;
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which type the tensor cores multiply, how many numbers a value becomes, and how its elements lie in memory: in
-// vectors, along the sum or not, in windows, or computed.
+// Which type the tensor cores multiply, how many numbers a value becomes, and how its elements lie
+// in memory: in vectors, along the sum or not, in windows, or computed.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/plan/TensorTile.h"
@@ -36,18 +36,20 @@ static ValueExpr withoutSingleAxes(const ValueExpr &expr, mlir::Value kept) {
     if (value == kept || !axesOpOf(value))
       return std::nullopt;
     ValueExpr low = lowOf(value);
-    return low.asConstant() && (highOf(value) - low).asConstant() == 1 ? std::optional(low) : std::nullopt;
+    return low.asConstant() && (highOf(value) - low).asConstant() == 1 ? std::optional(low)
+                                                                       : std::nullopt;
   });
 }
 
-/// Whether `count` elements from every multiple of `count` along the group's last axis are neighbours
-/// that start at a multiple of `count`.
-static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> group, bool collapsed,
-                        int64_t count) {
+/// Whether `count` elements from every multiple of `count` along the group's last axis are
+/// neighbours that start at a multiple of `count`.
+static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> group,
+                        bool collapsed, int64_t count) {
   if (read.getFill())
     return false;
   mlir::Value axis = owner.getAxes()[group.back()];
-  ValueExpr offset = withoutSingleAxes(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), axis);
+  ValueExpr offset =
+      withoutSingleAxes(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), axis);
   if (tgl::stepAlong(offset, axis) != 1)
     return false;
   std::optional<int64_t> low = tgl::getAxisRange(owner, group.back()).lo.asConstant();
@@ -56,12 +58,13 @@ static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> 
   if (!low || *low % count || !extent || *extent % count)
     return false;
   ValueExpr start = offset.substitute(axis, ValueExpr(int64_t(0)));
-  return llvm::all_of(start.expr().terms(), [&](const IndexExpr::Term &term) {
-    return term.coefficient % count == 0;
-  });
+  return llvm::all_of(start.expr().terms(),
+                      [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
 }
 
-static bool isF8(mlir::Type element) { return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element); }
+static bool isF8(mlir::Type element) {
+  return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
+}
 
 static ContractionOperand describeSide(const ContractionSide &side) {
   ContractionOperand operand;
@@ -71,19 +74,22 @@ static ContractionOperand describeSide(const ContractionSide &side) {
     operand.read = side.factors.front().getDefiningOp<tgl::ReadOp>();
   if (operand.read) {
     mlir::Type element = operand.read.getTensorType().getElementType();
-    operand.isExact = (element.isF16() || element.isBF16() || isF8(element) || isa<mlir::IntegerType>(element)) &&
-                      fillsWithZero(operand.read);
+    operand.isExact =
+        (element.isF16() || element.isBF16() || isF8(element) || isa<mlir::IntegerType>(element)) &&
+        fillsWithZero(operand.read);
     if (operand.isExact)
       operand.terms = 1;
   }
   return operand;
 }
 
-/// Whether copies would wait for a subscript: what data chooses for a line, or for a tile, is found once.
-static bool changesInLine(mlir::Value subscript, const ContractionOperand &operand, tgl::AxesOp summed, tgl::AxesOp axes,
-                          ArrayRef<unsigned> group) {
+/// Whether copies would wait for a subscript: what data chooses for a line, or for a tile, is found
+/// once.
+static bool changesInLine(mlir::Value subscript, const ContractionOperand &operand,
+                          tgl::AxesOp summed, tgl::AxesOp axes, ArrayRef<unsigned> group) {
   return llvm::any_of(tgl::axesOf(subscript), [&](mlir::BlockArgument axis) {
-    bool isOfGroup = axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(group, axis.getArgNumber());
+    bool isOfGroup =
+        axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(group, axis.getArgNumber());
     return axis.getOwner() == summed.getAxesBlock() || (isOfGroup && !operand.kMajor);
   });
 }
@@ -96,20 +102,22 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
     return;
   mlir::Type element = read.getTensorType().getElementType();
   bool isSingle = type == MmaType::TF32;
-  bool isOfType = isSingle          ? element.isF32()
-                  : isBytes(type)   ? element.getIntOrFloatBitWidth() == 8
-                                    : element.isF16() || element.isBF16();
+  bool isOfType = isSingle        ? element.isF32()
+                  : isBytes(type) ? element.getIntOrFloatBitWidth() == 8
+                                  : element.isF16() || element.isBF16();
   if (!isOfType)
     return;
   if (llvm::any_of(side.slice, [&](mlir::Operation *op) {
-        return op != read && isa<tgl::ReadOp>(op) && changesInLine(op->getResult(0), operand, summed, axes, group);
+        return op != read && isa<tgl::ReadOp>(op) &&
+               changesInLine(op->getResult(0), operand, summed, axes, group);
       }))
     return;
   operand.isPlain = true;
   SmallVector<unsigned> sums = llvm::to_vector(llvm::seq<unsigned>(0, summed.getAxes().size()));
   int64_t count = 16 / bytesOf(type);
-  bool vectors = operand.kMajor ? isInVectors(read, summed, sums, side.collapsesSum, count)
-                                  : !isBytes(type) && isInVectors(read, axes, group, side.collapsesAxes, count);
+  bool vectors = operand.kMajor
+                     ? isInVectors(read, summed, sums, side.collapsesSum, count)
+                     : !isBytes(type) && isInVectors(read, axes, group, side.collapsesAxes, count);
   if (vectors) // tensor cores take bytes along the sum alone
     operand.staging = Staging::Vectors;
   else if (isSingle)
@@ -118,7 +126,8 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
 
 /// Of two sides whose values are one number each.
 static MmaType exactType(ContractionOperand row, ContractionOperand column) {
-  mlir::Type ofRow = row.read.getTensorType().getElementType(), ofColumn = column.read.getTensorType().getElementType();
+  mlir::Type ofRow = row.read.getTensorType().getElementType(),
+             ofColumn = column.read.getTensorType().getElementType();
   if (isa<mlir::IntegerType>(ofRow))
     return MmaType::I8;
   if (isF8(ofRow) && isF8(ofColumn))
@@ -138,12 +147,13 @@ Matched<SmallVector<ProductOperands>> tegula::describeOperands(const Contraction
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   for (const ContractionProduct &product : plan.products) {
     tgl::ReduceOp reduce = product.reduce;
-    ProductOperands operands{MmaType::TF32, describeSide(product.a),
-                             describeSide(product.b)};
+    ProductOperands operands{MmaType::TF32, describeSide(product.a), describeSide(product.b)};
     if (operands.a.terms == 1 && operands.b.terms == 1)
       operands.type = exactType(operands.a, operands.b);
     else if (isInteger)
-      return Mismatch{"the factors are not read from tensors of i8 or u8, or are read with a fill other than 0", "", product.reduce};
+      return Mismatch{
+          "the factors are not read from tensors of i8 or u8, or are read with a fill other than 0",
+          "", product.reduce};
     auto precision = reduce->getAttrOfType<mlir::StringAttr>(precisionAttrName);
     operands.isRounded = precision && precision != "f32";
     if (operands.isRounded)
@@ -151,7 +161,8 @@ Matched<SmallVector<ProductOperands>> tegula::describeOperands(const Contraction
     tgl::AxesOp summed = axesOfOp(reduce);
     chooseStaging(operands.a, product.a, operands.type, summed, axes, plan.rows);
     chooseStaging(operands.b, product.b, operands.type, summed, axes, plan.columns);
-    auto map = [&](ContractionOperand &operand, const ContractionSide &side, ArrayRef<unsigned> lines) {
+    auto map = [&](ContractionOperand &operand, const ContractionSide &side,
+                   ArrayRef<unsigned> lines) {
       if (operand.staging == Staging::Vectors && operands.type != MmaType::TF32)
         operand.tma = planTmaOperand(plan, reduce, side, lines, operand.read, operand.kMajor);
     };
@@ -172,8 +183,9 @@ Matched<TensorProduct> tegula::matchTensorProduct(tgl::ParallelOp op) {
   return TensorProduct{std::move(*plan), std::move(*operands)};
 }
 
-/// Whether eight points of the sum, from a multiple of eight, are a run along its last axis: their places then
-/// have all but a step in common. Single ones of f32 cost the threads that stage them more than products by warps.
+/// Whether eight points of the sum, from a multiple of eight, are a run along its last axis: their
+/// places then have all but a step in common. Single ones of f32 cost the threads that stage them
+/// more than products by warps.
 static bool hasChannelVectors(const ContractionSide &side, tgl::AxesOp summed) {
   constexpr int64_t run = 8;
   int64_t last = summed.getAxes().size() - 1, longAxes = 0;
@@ -183,16 +195,18 @@ static bool hasChannelVectors(const ContractionSide &side, tgl::AxesOp summed) {
   return side.collapsesSum || longAxes <= 1 || (extent && *extent % run == 0);
 }
 
-/// Elements that do not exist are read from their tensor's first place, so there must be one; and a block has
-/// something to add up.
-bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> products, bool prepacked) {
+/// Elements that do not exist are read from their tensor's first place, so there must be one; and a
+/// block has something to add up.
+bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+                         bool prepacked) {
   auto hasElements = [](const ContractionOperand &operand) {
     if (!operand.isPlain)
       return true;
-    return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(), [](tgl::IndexExprAttr dim) {
-      std::optional<int64_t> extent = dim.getExpr().asConstant();
-      return extent && *extent > 0;
-    });
+    return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(),
+                        [](tgl::IndexExprAttr dim) {
+                          std::optional<int64_t> extent = dim.getExpr().asConstant();
+                          return extent && *extent > 0;
+                        });
   };
   bool isSingle = products.front().type == MmaType::TF32, areBytes = isBytes(products.front().type);
   return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
@@ -200,12 +214,14 @@ bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> 
     std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
     if (isSingle != (operands.type == MmaType::TF32) || areBytes != isBytes(operands.type))
       return false; // one division of labour for all
-    bool areVectors = operands.a.staging == Staging::Vectors && operands.b.staging == Staging::Vectors;
+    bool areVectors =
+        operands.a.staging == Staging::Vectors && operands.b.staging == Staging::Vectors;
     if (areBytes && !prepacked && !areVectors)
       return false; // copied as they are, or brought into order before
     tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
     bool isOrdered = prepacked && planPrepackedProduct(operands, product.reduce).order.padded;
-    if (isSingle && !isOrdered && !(hasChannelVectors(product.a, summed) && hasChannelVectors(product.b, summed)))
+    if (isSingle && !isOrdered &&
+        !(hasChannelVectors(product.a, summed) && hasChannelVectors(product.b, summed)))
       return false;
     return points && *points > 0 && hasElements(operands.a) && hasElements(operands.b);
   });

@@ -8,11 +8,11 @@
 #include "strategies/contraction/plan/TensorTile.h"
 
 #include "ir/tgl/TglUtils.h"
-#include "target/DeviceFacts.h"
 #include "passes/analysis/Nest.h"
 #include "strategies/contraction/plan/StreamedTile.h"
 #include "strategies/contraction/plan/TileMemory.h"
 #include "strategies/contraction/plan/WindowOperand.h"
+#include "target/DeviceFacts.h"
 #include <cmath>
 #include <limits>
 
@@ -36,7 +36,8 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
       builder.getNamedAttr("splits", builder.getI64IntegerAttr(splits)),
       builder.getNamedAttr("warpgroups", builder.getBoolAttr(warpgroups)),
       builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))};
-  for (auto [name, isSet] : {std::pair("packed", prepacked), std::pair("shifted", halo), std::pair("tail", tail)})
+  for (auto [name, isSet] :
+       {std::pair("packed", prepacked), std::pair("shifted", halo), std::pair("tail", tail)})
     if (isSet)
       entries.push_back(builder.getNamedAttr(name, builder.getBoolAttr(true)));
   for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster)})
@@ -62,58 +63,76 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
     auto value = tile.getAs<mlir::IntegerAttr>(name);
     return value ? value.getInt() : 0;
   };
-  return TensorTile{shape[0],        shape[1],            warps[0],        warps[1],         splits.getInt(),
-                    isSet("warpgroups"), isSet("packed"), isSet("shifted"), isSet("tail"),
-                    number("stages"),    number("raster")};
+  return TensorTile{shape[0],         shape[1],         warps[0],
+                    warps[1],         splits.getInt(),  isSet("warpgroups"),
+                    isSet("packed"),  isSet("shifted"), isSet("tail"),
+                    number("stages"), number("raster")};
 }
 
 namespace {
 /// A shape and the share of a multiprocessor's rate that it reaches.
 struct Candidate {
   int64_t rows, columns, warpRows, warpColumns;
-  double half, single, rounded, bytes; // with 16-bit operands, f32, f32 that may be rounded, bytes; 0: not for such
+  double half, single, rounded,
+      bytes; // with 16-bit operands, f32, f32 that may be rounded, bytes; 0: not for such
   bool warpgroups = false, prepacked = false;
 };
 } // namespace
 
-/// A warp's rectangle decides how often operands are read from shared memory: of 64 x 64 elements 16-bit
-/// products are about as fast to read as to multiply; three products of TF32 hide the reading of 64 x 32. Where
-/// operands are packed their splitting and rounding is not part of it: then a product that may be rounded takes little
-/// more than a third of the time of three; elsewhere no less, as it is the bringing of operands that takes the time.
-/// Speeds are those of convolutions and products on an H200 (`tegula bench --tensor-tile=...`), in multiplications of a
+/// A warp's rectangle decides how often operands are read from shared memory: of 64 x 64 elements
+/// 16-bit products are about as fast to read as to multiply; three products of TF32 hide the
+/// reading of 64 x 32. Where operands are packed their splitting and rounding is not part of it:
+/// then a product that may be rounded takes little more than a third of the time of three;
+/// elsewhere no less, as it is the bringing of operands that takes the time. Speeds are those of
+/// convolutions and products on an H200 (`tegula bench --tensor-tile=...`), in multiplications of a
 /// clock of a multiprocessor.
 static constexpr double halfRate = 960, singleRate = 300, byteRate = 1920;
 static constexpr Candidate candidates[] = {
-    {128, 256, 2, 4, 0.85, 0, 2.6, 1.4, true, true},   {128, 128, 2, 4, 0.75, 4.0, 2.4, 1.2, true, true},
-    {64, 256, 2, 4, 0.66, 3.6, 2.1, 1.1, true, true},  {64, 128, 2, 4, 0.53, 2.8, 1.7, 0.8, true, true},
-    {128, 256, 2, 4, 1.9, 0, 0, 1.4, true},            {128, 192, 2, 4, 1.9, 0, 0, 1.3, true},
+    {128, 256, 2, 4, 0.85, 0, 2.6, 1.4, true, true},
+    {128, 128, 2, 4, 0.75, 4.0, 2.4, 1.2, true, true},
+    {64, 256, 2, 4, 0.66, 3.6, 2.1, 1.1, true, true},
+    {64, 128, 2, 4, 0.53, 2.8, 1.7, 0.8, true, true},
+    {128, 256, 2, 4, 1.9, 0, 0, 1.4, true},
+    {128, 192, 2, 4, 1.9, 0, 0, 1.3, true},
     {128, 128, 2, 4, 1.84, 2.6, 0.6, 1.2, true},
-    {64, 256, 2, 4, 1.2, 2.4, 0.55, 1.1, true},        {128, 64, 4, 2, 1.16, 1.8, 0.5, 0.8, true},
-    {64, 128, 2, 4, 1.03, 1.8, 0.5, 0.8, true},        {128, 256, 2, 4, 1.0, 0, 0, 0},
-    {128, 128, 2, 4, 0.8, 1.0, 0.6, 0.5},              {128, 64, 4, 2, 0.6, 0.85, 0.5, 0.4},
-    {64, 128, 2, 4, 0.6, 0.85, 0.5, 0.4},              {64, 64, 2, 2, 0.5, 0.7, 0.42, 0.3},
-    {128, 32, 4, 1, 0.35, 0.55, 0.33, 0.2},            {32, 128, 1, 4, 0.35, 0.55, 0.33, 0.2},
-    {128, 16, 4, 1, 0.2, 0.35, 0.21, 0.12},            {16, 128, 1, 4, 0.2, 0.35, 0.21, 0.12},
+    {64, 256, 2, 4, 1.2, 2.4, 0.55, 1.1, true},
+    {128, 64, 4, 2, 1.16, 1.8, 0.5, 0.8, true},
+    {64, 128, 2, 4, 1.03, 1.8, 0.5, 0.8, true},
+    {128, 256, 2, 4, 1.0, 0, 0, 0},
+    {128, 128, 2, 4, 0.8, 1.0, 0.6, 0.5},
+    {128, 64, 4, 2, 0.6, 0.85, 0.5, 0.4},
+    {64, 128, 2, 4, 0.6, 0.85, 0.5, 0.4},
+    {64, 64, 2, 2, 0.5, 0.7, 0.42, 0.3},
+    {128, 32, 4, 1, 0.35, 0.55, 0.33, 0.2},
+    {32, 128, 1, 4, 0.35, 0.55, 0.33, 0.2},
+    {128, 16, 4, 1, 0.2, 0.35, 0.21, 0.12},
+    {16, 128, 1, 4, 0.2, 0.35, 0.21, 0.12},
 };
 
-/// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their products do; so do bytes.
+/// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their
+/// products do; so do bytes.
 static constexpr double singleHalves = 0.13, singleBytes = 0.08;
 
 /// Of the planes of lines, which may hold an element more than once.
 static constexpr double maxPrepackedBytes = 1 << 30;
-/// Of the planes of windows, for a byte of their tensor: channels that are only there to fill a run are waste.
+/// Of the planes of windows, for a byte of their tensor: channels that are only there to fill a run
+/// are waste.
 static constexpr double maxPrepackedShare = 4;
 
 std::string TensorTile::name() const {
-  StringRef how = halo ? "-shifted" : tail ? "-tail" : prepacked ? "-packed" : warpgroups ? "-warpgroups" : "";
+  StringRef how = halo         ? "-shifted"
+                  : tail       ? "-tail"
+                  : prepacked  ? "-packed"
+                  : warpgroups ? "-warpgroups"
+                               : "";
   return (Twine(rows) + "x" + Twine(columns) + how).str();
 }
 
 std::string TensorTile::fullName() const { return name() + "/" + std::to_string(splits); }
 
 static TensorTile tileOf(const Candidate &candidate, int64_t splits, bool halo = false) {
-  return {candidate.rows, candidate.columns,    candidate.warpRows, candidate.warpColumns,
-          splits,         candidate.warpgroups, candidate.prepacked,   halo};
+  return {candidate.rows, candidate.columns,    candidate.warpRows,  candidate.warpColumns,
+          splits,         candidate.warpgroups, candidate.prepacked, halo};
 }
 
 static TensorTile tailTileOf(const Candidate &candidate) {
@@ -145,13 +164,15 @@ struct PrepackedCost {
 };
 } // namespace
 
-static bool haveNeighbours(const ContractionPlan &plan, const WindowOperand &window, tgl::ReadOp read) {
+static bool haveNeighbours(const ContractionPlan &plan, const WindowOperand &window,
+                           tgl::ReadOp read) {
   ValueExpr subscript = read.getSubscriptExprs()[window.pixelDims.back()];
-  return tgl::stepAlong(subscript, axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) == 1;
+  return tgl::stepAlong(subscript,
+                        axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) == 1;
 }
 
-static PrepackedCost prepackedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products, double rows,
-                             double columns) {
+static PrepackedCost prepackedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+                                   double rows, double columns) {
   PrepackedCost cost;
   double ofLines = 0;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
@@ -159,16 +180,18 @@ static PrepackedCost prepackedCost(const ContractionPlan &plan, ArrayRef<Product
     PrepackedProduct prepacked = planPrepackedProduct(operands, product.reduce);
     double points = prepacked.order.points(summed);
     if (prepacked.a || prepacked.b) {
-      // Blocks take steps of 64 points. Of the taps of 32 points that are copied at a time all but the first take 2
-      // clocks (convolutions of 8 and 16 channels on an H200).
+      // Blocks take steps of 64 points. Of the taps of 32 points that are copied at a time all but
+      // the first take 2 clocks (convolutions of 8 and 16 channels on an H200).
       points = alignTo(prepacked.order.points(summed), 64);
       cost.clocksOfLine += points / 32 * 2 * (std::max(32.0 / prepacked.order.padded, 1.0) - 1);
     }
     if (prepacked.b)
       cost.areNeighbours |= haveNeighbours(plan, *prepacked.b, operands.b.read);
     cost.points += points * operands.multiplications();
-    auto addSide = [&](const ContractionOperand &operand, const std::optional<WindowOperand> &window, double lines) {
-      double single = bytesOf(operands.type), terms = isBytes(operands.type) ? 1 : 2.0 * operand.terms;
+    auto addSide = [&](const ContractionOperand &operand,
+                       const std::optional<WindowOperand> &window, double lines) {
+      double single = bytesOf(operands.type),
+             terms = isBytes(operands.type) ? 1 : 2.0 * operand.terms;
       if (!window) {
         cost.bytes += lines * points * (single + terms);
         ofLines += lines * points * terms;
@@ -195,8 +218,9 @@ struct HaloCost {
 } // namespace
 
 /// Nothing where that is not possible with tiles of such a shape.
-static std::optional<HaloCost> haloCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
-                                              const Candidate &candidate) {
+static std::optional<HaloCost> haloCost(const ContractionPlan &plan,
+                                        ArrayRef<ProductOperands> products,
+                                        const Candidate &candidate) {
   if (plan.products.size() != 1)
     return std::nullopt;
   const ProductOperands &operands = products.front();
@@ -205,40 +229,46 @@ static std::optional<HaloCost> haloCost(const ContractionPlan &plan, ArrayRef<Pr
   if (!prepacked.b)
     return std::nullopt;
   std::optional<HaloTile> halo = planHaloTile(*prepacked.b, operands.b.read, reduce,
-                                                      axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
+                                              axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
   if (!halo)
     return std::nullopt;
   // Of f32 sums that are not finite are added up again.
   bool usesSplitPrecision = operands.type == MmaType::TF32;
   int64_t terms = usesSplitPrecision ? std::max(operands.a.terms, operands.b.terms) : 1;
-  std::optional<KOrder> order = groupChannels(prepacked.order, *halo, 64 / terms, candidate.columns, usesSplitPrecision);
+  std::optional<KOrder> order =
+      groupChannels(prepacked.order, *halo, 64 / terms, candidate.columns, usesSplitPrecision);
   if (!order)
     return std::nullopt;
   return HaloCost{double(order->points(axesOfOp(reduce))) * operands.multiplications(),
-                     halo->images * halo->pixels};
+                  halo->images * halo->pixels};
 }
 
-/// Whether blocks with such tiles stay, if the product is large enough to bring boxes of its operands.
+/// Whether blocks with such tiles stay, if the product is large enough to bring boxes of its
+/// operands.
 static bool canHaveSplitKTail(const TensorTile &tile, ArrayRef<ProductOperands> products) {
   TileMachine machine;
   machine.minTmaMacs = 0;
-  return tile.warpgroups && !tile.prepacked && products.size() == 1 && TileMemory(tile, products, machine).usesTma();
+  return tile.warpgroups && !tile.prepacked && products.size() == 1 &&
+         TileMemory(tile, products, machine).usesTma();
 }
 
-/// What so many tiles take where all blocks have part in those that are left over, if without that it is so many clocks, of which
-/// memory's `least` stay.
-static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t tiles, int64_t stages, double clocks,
-                         double least) {
+/// What so many tiles take where all blocks have part in those that are left over, if without that
+/// it is so many clocks, of which memory's `least` stay.
+static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t tiles,
+                         int64_t stages, double clocks, double least) {
   constexpr double ofLaunch = 6000, bytesPerClock = 2500;
   int64_t whole = tiles / device::multiprocessors, left = tiles % device::multiprocessors;
-  int64_t parts = left ? std::min(device::multiprocessors / left, stages / TensorTile::minStagesOfSplit) : 0;
+  int64_t parts =
+      left ? std::min(device::multiprocessors / left, stages / TensorTile::minStagesOfSplit) : 0;
   if (whole == 0 || parts < 2 || !TileMemory(tile, products, {}).usesTma())
     return clocks + ofLaunch;
   double own = std::sqrt(std::max(clocks * clocks - least * least, 0.0));
-  return std::hypot(own * (whole + 1.0 / parts) / (whole + 1), least) + ofLaunch + 8.0 * left * parts * tile.rows * tile.columns / bytesPerClock;
+  return std::hypot(own * (whole + 1.0 / parts) / (whole + 1), least) + ofLaunch +
+         8.0 * left * parts * tile.rows * tile.columns / bytesPerClock;
 }
 
-SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<ProductOperands> products, Mismatch *why) {
+SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
+                                          ArrayRef<ProductOperands> products, Mismatch *why) {
   auto none = [&](const Twine &reason) {
     if (why)
       *why = {reason.str(), "", plan.op, false};
@@ -248,9 +278,11 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows),
                          columns = tgl::knownPoints(axes, plan.columns),
                          batch = tgl::knownPoints(axes, plan.batch);
-  int64_t summed = 0, shortest = std::numeric_limits<int64_t>::max(); // points of all sums, and of the shortest
-  double clocks = 0; // of a multiprocessor, for an element
-  bool known = rows && columns && batch, allVectors = true, allHalf = true, allBytes = true, allRounded = true;
+  int64_t summed = 0,
+          shortest = std::numeric_limits<int64_t>::max(); // points of all sums, and of the shortest
+  double clocks = 0;                                      // of a multiprocessor, for an element
+  bool known = rows && columns && batch, allVectors = true, allHalf = true, allBytes = true,
+       allRounded = true;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
     tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
     std::optional<int64_t> extent = tgl::knownPoints(sums);
@@ -262,47 +294,63 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     allBytes &= areBytes;
     allRounded &= operands.isRounded;
     allVectors &= operands.a.staging == Staging::Vectors && operands.b.staging == Staging::Vectors;
-    clocks += extent.value_or(0) / (areBytes ? byteRate : isHalf ? halfRate : singleRate) *
+    clocks += extent.value_or(0) /
+              (areBytes ? byteRate
+               : isHalf ? halfRate
+                        : singleRate) *
               (isHalf ? 1 : operands.multiplications());
   }
   if (!known) // of all sizes something for the middle
     return {RankedTile{TensorTile{64, 64, 2, 2, 1}, 0}};
 
-  // A thread for an element is as good where little is to be done or the operands' reading takes all.
-  // But few lines share a large side, which is read for each of them then, where sums are long.
+  // A thread for an element is as good where little is to be done or the operands' reading takes
+  // all. But few lines share a large side, which is read for each of them then, where sums are
+  // long.
   constexpr int64_t maxShortLines = 12, longSum = 32;
   int64_t lines = std::min(*rows, *columns);
   bool sharesLarge = allVectors && lines > 1 && summed >= longSum * lines;
   constexpr int64_t shortestSum = 8, fewestProducts = 1 << 18;
-  std::string shape = (Twine(*rows) + " x " + Twine(*columns) + " results of " + Twine(summed) + " products").str();
+  std::string shape =
+      (Twine(*rows) + " x " + Twine(*columns) + " results of " + Twine(summed) + " products").str();
   if (lines < maxShortLines && !sharesLarge)
-    return none(shape + ": fewer than " + Twine(maxShortLines) + " rows or columns share what is read, so a thread for a result is as fast");
+    return none(shape + ": fewer than " + Twine(maxShortLines) +
+                " rows or columns share what is read, so a thread for a result is as fast");
   if (summed < shortestSum)
-    return none(shape + ": fewer than " + Twine(shortestSum) + " products in a sum, so a thread for a result is as fast");
+    return none(shape + ": fewer than " + Twine(shortestSum) +
+                " products in a sum, so a thread for a result is as fast");
   if (double(*rows) * *columns * *batch * summed < double(fewestProducts))
-    return none(shape + ": fewer than " + Twine(fewestProducts) + " products in all, so a thread for a result is as fast");
+    return none(shape + ": fewer than " + Twine(fewestProducts) +
+                " products in all, so a thread for a result is as fast");
 
   bool mayUseWgmma = canUseWgmma(plan, products, /*packed=*/false);
   PrepackedCost prepacked;
-  prepacked.isAllowed = !((allHalf || allBytes) && allVectors) && canUseWgmma(plan, products, /*packed=*/true);
+  prepacked.isAllowed =
+      !((allHalf || allBytes) && allVectors) && canUseWgmma(plan, products, /*packed=*/true);
   if (prepacked.isAllowed)
     prepacked = prepackedCost(plan, products, double(*batch) * *rows, double(*batch) * *columns);
   SmallVector<RankedTile> ranked;
-  // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products is hidden by no
-  // other's, which counts where elements are brought one by one (measured with sums of 27 points).
-  constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
-  // Where a tile may have one copy of the image for all taps: that makes products a little slower, and by warps
-  // elements that come one by one take that much longer (convolutions of 3 to 64 channels on an H200).
+  // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products
+  // is hidden by no other's, which counts where elements are brought one by one (measured with sums
+  // of 27 points).
+  constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000,
+                   bytesPerClock = 2000;
+  // Where a tile may have one copy of the image for all taps: that makes products a little slower,
+  // and by warps elements that come one by one take that much longer (convolutions of 3 to 64
+  // channels on an H200).
   constexpr double haloSpeed = 0.82, singleElements = 0.55;
-  bool canUseHaloTile = prepacked.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
-                    return candidate.prepacked && haloCost(plan, products, candidate);
-                  });
-  // Of few lines of f32 memory decides, as of 16-bit operands. Producers that split what they load wait for it the longer (12 x
-  // 4096 x 25088 on an H200: 159 us in tiles of 64 x 256 by warpgroups, 114 in tiles of 16 x 128).
+  bool canUseHaloTile =
+      prepacked.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
+        return candidate.prepacked && haloCost(plan, products, candidate);
+      });
+  // Of few lines of f32 memory decides, as of 16-bit operands. Producers that split what they load
+  // wait for it the longer (12 x 4096 x 25088 on an H200: 159 us in tiles of 64 x 256 by
+  // warpgroups, 114 in tiles of 16 x 128).
   constexpr int64_t maxScalarLoads = 16;
   constexpr double warpSpecializedPenalty = 1.3, minStreamedBytes = 8e6; // bytes
-  double longerBytes = double(std::max(*rows, *columns)) * summed * *batch * bytesOf(products.front().type);
-  bool hasFewScalarLoads = lines <= maxScalarLoads && sharesLarge && longerBytes > minStreamedBytes && !allHalf && !allBytes;
+  double longerBytes =
+      double(std::max(*rows, *columns)) * summed * *batch * bytesOf(products.front().type);
+  bool hasFewScalarLoads = lines <= maxScalarLoads && sharesLarge &&
+                           longerBytes > minStreamedBytes && !allHalf && !allBytes;
   bool streams = allHalf && allVectors;
   double fromMemory = minStreamedClocks(products, *rows, *columns, summed, *batch);
   double rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
@@ -318,23 +366,30 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       speed *= singleBytes;
     if (canUseHaloTile && !allHalf && !candidate.warpgroups)
       speed *= singleElements;
-    bool isAllowed = candidate.prepacked ? prepacked.isAllowed : !candidate.warpgroups || mayUseWgmma;
+    bool isAllowed =
+        candidate.prepacked ? prepacked.isAllowed : !candidate.warpgroups || mayUseWgmma;
     if (speed == 0 || !isAllowed || (isLarge && !candidate.prepacked && !allVectors))
       continue;
     // The accumulators of all products but one wait in shared memory.
     if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024 ||
-        (products.size() > 1 && TileMemory(tileOf(candidate, 1), products, {}).sharedBytes() > TileMachine().sharedBytes))
+        (products.size() > 1 &&
+         TileMemory(tileOf(candidate, 1), products, {}).sharedBytes() > TileMachine().sharedBytes))
       continue;
-    int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
+    int64_t tiles =
+        divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
     int64_t steps = divideCeil(summed, int64_t(allBytes ? 128 : allHalf ? 64 : 32));
-    int64_t maxParts = divideCeil(shortest, int64_t(allBytes ? 128 : 64)); // each with something of each sum
+    int64_t maxParts =
+        divideCeil(shortest, int64_t(allBytes ? 128 : 64)); // each with something of each sum
     int64_t most = std::clamp<int64_t>(std::min(steps / 8, maxParts), 1, device::multiprocessors);
-    if (std::optional<HaloCost> halo = candidate.prepacked ? haloCost(plan, products, candidate) : std::nullopt) {
-      int64_t count = divideCeil(*rows, candidate.rows) * divideCeil(halo->columns, candidate.columns) * *batch;
+    if (std::optional<HaloCost> halo =
+            candidate.prepacked ? haloCost(plan, products, candidate) : std::nullopt) {
+      int64_t count =
+          divideCeil(*rows, candidate.rows) * divideCeil(halo->columns, candidate.columns) * *batch;
       double elements = double(candidate.rows) * candidate.columns;
       double product = elements * halo->points / rate / speed;
       double each = product / haloSpeed + startUp;
-      double total = each * divideCeil(count, device::multiprocessors) + secondLaunch + prepacked.bytes / bytesPerClock;
+      double total = each * divideCeil(count, device::multiprocessors) + secondLaunch +
+                     prepacked.bytes / bytesPerClock;
       ranked.push_back({tileOf(candidate, 1, /*shifted=*/true), total});
     }
     for (int64_t splits = 1; splits <= most; ++splits) {
@@ -351,7 +406,9 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
         total += secondLaunch + prepacked.bytes / bytesPerClock;
       if (hasFewScalarLoads && candidate.warpgroups)
         total *= warpSpecializedPenalty;
-      bool isStreamedWithFewRows = hasFewScalarLoads && !candidate.warpgroups; // several blocks at a time hide what slows one down
+      bool isStreamedWithFewRows =
+          hasFewScalarLoads &&
+          !candidate.warpgroups; // several blocks at a time hide what slows one down
       if ((streams && !candidate.prepacked) || isStreamedWithFewRows) {
         total = streamedClocks(tileOf(candidate, splits), products, *rows, *columns, summed, *batch,
                                elements * clocks / (isStreamedWithFewRows ? 1 : speed) / steps);
@@ -363,12 +420,16 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
         ranked.push_back({tile, tailClocks(tile, products, tiles, steps, total, fromMemory)});
     }
   }
-  llvm::stable_sort(ranked, [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
+  llvm::stable_sort(ranked,
+                    [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
   if (lines < maxShortLines && !ranked.empty()) {
-    // Without a tile each of few lines reads the whole other side, from the second-level cache at best.
+    // Without a tile each of few lines reads the whole other side, from the second-level cache at
+    // best.
     constexpr double cacheBytesPerClock = 2500, worthIt = 2;
     if (ranked.front().clocks * worthIt * cacheBytesPerClock > lines * longerBytes)
-      return none(shape + ": reading the operands takes longer than multiplying, with or without tensor cores");
+      return none(
+          shape +
+          ": reading the operands takes longer than multiplying, with or without tensor cores");
   }
   if (ranked.empty())
     return none("no tile's operands and accumulators fit into shared memory and registers");
@@ -388,12 +449,13 @@ SmallVector<RankedTile> tegula::rankTiles(tgl::ParallelOp op, Mismatch *why) {
 static std::optional<TensorTile> pick(ArrayRef<RankedTile> tiles, StringRef wanted) {
   if (tiles.empty())
     return std::nullopt;
-  auto named = llvm::find_if(tiles, [&](const RankedTile &one) { return one.tile.isNamed(wanted); });
+  auto named =
+      llvm::find_if(tiles, [&](const RankedTile &one) { return one.tile.isNamed(wanted); });
   return (named == tiles.end() ? tiles.front() : *named).tile;
 }
 
-std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
-                                             StringRef wanted) {
+std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
+                                             ArrayRef<ProductOperands> products, StringRef wanted) {
   return pick(rankTiles(plan, products), wanted);
 }
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Describes the operands of a matrix product on a GPU (element type, staging) and the shape of a block's tile. The strategy
-// `contraction` chooses the shape by a cost model and writes it into the statement (attribute `tile`), where code generation
-// reads it.
+// Describes the operands of a matrix product on a GPU (element type, staging) and the shape of a
+// block's tile. The strategy `contraction` chooses the shape by a cost model and writes it into the
+// statement (attribute `tile`), where code generation reads it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_CONTRACTION_PLAN_TENSORTILE_H
@@ -18,8 +18,9 @@
 
 namespace tegula {
 
-/// Element type of an MMA. TF32 has 11 bits of significand; an f32 that needs more is the sum of two terms, a large and a small
-/// one (3xTF32). F8 and I8 are 8-bit floats and integers; A and B may differ in format.
+/// Element type of an MMA. TF32 has 11 bits of significand; an f32 that needs more is the sum of
+/// two terms, a large and a small one (3xTF32). F8 and I8 are 8-bit floats and integers; A and B
+/// may differ in format.
 enum class MmaType { F16, BF16, TF32, F8, I8 };
 
 inline bool isBytes(MmaType type) { return type == MmaType::F8 || type == MmaType::I8; }
@@ -40,7 +41,8 @@ struct ContractionOperand {
   /// K-major in shared memory: neighbours are neighbours along k; else M- or N-major.
   bool kMajor = false;
   tgl::ReadOp read; ///< the operand's only factor, if it is a read
-  /// Whether elements are copies of what `read` reads, at subscripts that depend on no other read; 0 outside of the tensor.
+  /// Whether elements are copies of what `read` reads, at subscripts that depend on no other read;
+  /// 0 outside of the tensor.
   bool isPlain = false;
   /// The TMA view of the operand, if its strides allow one.
   std::optional<TmaOperand> tma;
@@ -53,7 +55,8 @@ struct ProductOperands {
   unsigned multiplications() const { return a.terms + b.terms - 1; }
 };
 
-/// Describes the operands of each product of the plan; nothing if tensor cores cannot multiply them.
+/// Describes the operands of each product of the plan; nothing if tensor cores cannot multiply
+/// them.
 Matched<llvm::SmallVector<ProductOperands>> describeOperands(const ContractionPlan &plan);
 
 /// A statement whose products tensor cores can multiply.
@@ -63,34 +66,41 @@ struct TensorProduct {
 };
 Matched<TensorProduct> matchTensorProduct(tgl::ParallelOp op);
 
-/// The matrix that data chooses for a batch point (grouped GEMM): one of `count`. Points may share one.
+/// The matrix that data chooses for a batch point (grouped GEMM): one of `count`. Points may share
+/// one.
 struct ChosenMatrix {
   mlir::Value number; // index of the matrix
   int64_t count;
 };
-std::optional<ChosenMatrix> chosenMatrix(const ContractionPlan &plan, const ContractionOperand &operand);
+std::optional<ChosenMatrix> chosenMatrix(const ContractionPlan &plan,
+                                         const ContractionOperand &operand);
 /// Matrices per batch point: 1 if each point has its own.
 double shareOfMatrices(const ContractionPlan &plan, const ContractionOperand &operand);
 
-/// Whether wgmma can multiply the products: all elements are known to exist, and there are some. `prepacked`: a launch before
-/// reorders the operands.
-bool canUseWgmma(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products, bool prepacked);
+/// Whether wgmma can multiply the products: all elements are known to exist, and there are some.
+/// `prepacked`: a launch before reorders the operands.
+bool canUseWgmma(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products,
+                 bool prepacked);
 
-/// A block's tile: `rows` x `columns` elements by `warpRows` x `warpColumns` warps of 16 x 8 fragments. Split-K: `splits` blocks
-/// share a tile, and a cluster reduction or a second launch adds up their partial sums (TileMemory.h).
+/// A block's tile: `rows` x `columns` elements by `warpRows` x `warpColumns` warps of 16 x 8
+/// fragments. Split-K: `splits` blocks share a tile, and a cluster reduction or a second launch
+/// adds up their partial sums (TileMemory.h).
 ///
-/// `warpgroups`  wgmma on sm_90a: a warpgroup computes 64 rows by all columns (tiles of 128 rows) or half of them (64 rows)
-/// `prepacked`   a launch before reorders the operands, and splits those of f32 into terms
-/// `halo`        prepacked as well; one halo tile of the image serves all filter taps (HaloTile)
-/// `tail`        persistent blocks split the last partial wave over K (strategies/contraction/lower/SplitKTail.cpp)
+/// `warpgroups`  wgmma on sm_90a: a warpgroup computes 64 rows by all columns (tiles of 128 rows)
+/// or half of them (64 rows) `prepacked`   a launch before reorders the operands, and splits those
+/// of f32 into terms `halo`        prepacked as well; one halo tile of the image serves all filter
+/// taps (HaloTile) `tail`        persistent blocks split the last partial wave over K
+/// (strategies/contraction/lower/SplitKTail.cpp)
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, prepacked = false, halo = false, tail = false;
-  /// Up to this many split tiles, blocks are numbered slice by slice: neighbours read the same K range (SplitK.cpp).
+  /// Up to this many split tiles, blocks are numbered slice by slice: neighbours read the same K
+  /// range (SplitK.cpp).
   static constexpr int64_t maxTilesByPart = 8;
   /// Minimum of stages in a K slice of the last wave.
   static constexpr int64_t minStagesOfSplit = 4;
-  /// Stages of the ring, and tiles along M that follow each other in the raster order of blocks; 0: the default.
+  /// Stages of the ring, and tiles along M that follow each other in the raster order of blocks; 0:
+  /// the default.
   int64_t stages = 0, raster = 0;
 
   /// `128x64` by warps, `128x64-warpgroups`, `128x64-prepacked`, `128x64-halo`, `128x64-tail`.
@@ -113,16 +123,21 @@ struct RankedTile {
   double clocks = 0;
 };
 
-/// All tiles that the statement can have, the fastest by the cost model first; none if the general strategy should run it.
-llvm::SmallVector<RankedTile> rankTiles(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products, Mismatch *why = nullptr);
+/// All tiles that the statement can have, the fastest by the cost model first; none if the general
+/// strategy should run it.
+llvm::SmallVector<RankedTile> rankTiles(const ContractionPlan &plan,
+                                        llvm::ArrayRef<ProductOperands> products,
+                                        Mismatch *why = nullptr);
 llvm::SmallVector<RankedTile> rankTiles(tgl::ParallelOp op, Mismatch *why = nullptr);
 
-/// The entry of PipelineOptions::tensorTile for statement `statement` among those that can have tiles.
+/// The entry of PipelineOptions::tensorTile for statement `statement` among those that can have
+/// tiles.
 llvm::StringRef wantedTile(llvm::StringRef list, unsigned statement);
 
-/// The tile for which the model expects the shortest time; nothing where the general strategy is to run
-/// the statement. With a name that tile, where the statement can have it.
-std::optional<TensorTile> chooseTile(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products,
+/// The tile for which the model expects the shortest time; nothing where the general strategy is to
+/// run the statement. With a name that tile, where the statement can have it.
+std::optional<TensorTile> chooseTile(const ContractionPlan &plan,
+                                     llvm::ArrayRef<ProductOperands> products,
                                      llvm::StringRef wanted = "");
 
 /// The tile of a statement that need not be a matrix product.

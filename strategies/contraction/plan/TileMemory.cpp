@@ -39,21 +39,25 @@ static Extents extentsOf(const ProductOperands &product) {
           double(row.extents[!product.a.kMajor]), std::max(batchOf(row), batchOf(column))};
 }
 
-TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products, const TileMachine &machine)
+TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products,
+                       const TileMachine &machine)
     : tile(tile), machine(machine), numProducts(products.size()),
-      usesSplitPrecision(products.front().type == MmaType::TF32), areBytes(isBytes(products.front().type)),
-      isF8(products.front().type == MmaType::F8),
-      copies(any_of(products, [](const ProductOperands &each) {
-        return each.a.staging != Staging::Values || each.b.staging != Staging::Values;
-      })),
-      allowsTma(all_of(products, [](const ProductOperands &each) { return each.a.tma && each.b.tma; })) {
+      usesSplitPrecision(products.front().type == MmaType::TF32),
+      areBytes(isBytes(products.front().type)), isF8(products.front().type == MmaType::F8),
+      copies(any_of(products,
+                    [](const ProductOperands &each) {
+                      return each.a.staging != Staging::Values || each.b.staging != Staging::Values;
+                    })),
+      allowsTma(
+          all_of(products, [](const ProductOperands &each) { return each.a.tma && each.b.tma; })) {
   steps = maxStages;
   double longest = 0;
   for (const ProductOperands &product : products)
     if (allowsTma) {
       Extents of = extentsOf(product);
       multiplications += of.rows * of.columns * of.points * of.batch;
-      double blocks = std::ceil(of.rows / tile.rows) * std::ceil(of.columns / tile.columns) * of.batch * tile.splits;
+      double blocks = std::ceil(of.rows / tile.rows) * std::ceil(of.columns / tile.columns) *
+                      of.batch * tile.splits;
       isAlone = are16Bit() && blocks <= device::multiprocessors;
       longest = std::max(longest, of.points);
     }
@@ -62,23 +66,28 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
     steps = std::min(double(maxStages), std::ceil(std::ceil(longest / depth) / tile.splits));
 }
 
-/// Of the block that gains by boxes: one that stays for several tiles. Maps are made in a microsecond, which small products would feel.
+/// Of the block that gains by boxes: one that stays for several tiles. Maps are made in a
+/// microsecond, which small products would feel.
 bool TileMemory::usesTma16Bit() const {
   constexpr int64_t largeTile = 128 * 192;
-  constexpr double ofLarge = 1.0 / 3; // smaller tiles have deep rings in small products, which are faster
+  constexpr double ofLarge =
+      1.0 / 3; // smaller tiles have deep rings in small products, which are faster
   double least = machine.minTmaMacs * (tile.rows * tile.columns >= largeTile ? ofLarge : 1);
-  return are16Bit() && machine.tma16Bit && tile.splits == 1 && numProducts == 1 && multiplications >= least;
+  return are16Bit() && machine.tma16Bit && tile.splits == 1 && numProducts == 1 &&
+         multiplications >= least;
 }
 
 unsigned TileMemory::stages() const {
   if (tile.stages)
     return tile.stages;
-  // Blocks that share a sum, or have a multiprocessor each, wait for memory more than for products: what a multiprocessor holds
-  // is to be on its way, and all of a short sum.
-  unsigned others = (numProducts - 1) * accumulatorsBytes(), room = machine.sharedBytes - std::min(others, machine.sharedBytes);
+  // Blocks that share a sum, or have a multiprocessor each, wait for memory more than for products:
+  // what a multiprocessor holds is to be on its way, and all of a short sum.
+  unsigned others = (numProducts - 1) * accumulatorsBytes(),
+           room = machine.sharedBytes - std::min(others, machine.sharedBytes);
   unsigned deep = std::min({std::min(deepRoom, room) / stageBytes(), steps + 2, maxStages});
   if (usesWgmma())
-    return isDeep() || (tile.splits > 1 && !isWarpSpecialized()) ? std::max(defaultStages, deep) : defaultStages;
+    return isDeep() || (tile.splits > 1 && !isWarpSpecialized()) ? std::max(defaultStages, deep)
+                                                                 : defaultStages;
   room = std::min(room, tile.threads() > 128 ? 192u * 1024 : 64u * 1024);
   unsigned usual = std::clamp(room / stageBytes(), 2u, defaultStages);
   return isDeep() ? std::max(usual, std::min(deep, deepStages)) : usual;
@@ -106,7 +115,8 @@ unsigned TileMemory::barriersBytes() const {
 }
 
 bool TileMemory::isPersistent() const {
-  return isWarpSpecialized() && tile.splits == 1 && numProducts == 1 && minPersistentBytes() <= machine.sharedBytes;
+  return isWarpSpecialized() && tile.splits == 1 && numProducts == 1 &&
+         minPersistentBytes() <= machine.sharedBytes;
 }
 
 unsigned TileMemory::sharedBytes() const {
@@ -122,18 +132,23 @@ unsigned TileMemory::sharedBytes() const {
 static constexpr unsigned receivedBarrierBytes = 16;
 
 unsigned TileMemory::behindOperands() const {
-  return linesBytes() + (numProducts - 1) * accumulatorsBytes() + barriersBytes() + (reducesInCluster ? receivedBarrierBytes : 0);
+  return linesBytes() + (numProducts - 1) * accumulatorsBytes() + barriersBytes() +
+         (reducesInCluster ? receivedBarrierBytes : 0);
 }
 
 bool TileMemory::hasReceiveBuffer() const {
-  return reducesInCluster && std::max(ringBytes(), accumulatorsBytes()) + behindOperands() + receivedBytes() <= machine.sharedBytes;
+  return reducesInCluster &&
+         std::max(ringBytes(), accumulatorsBytes()) + behindOperands() + receivedBytes() <=
+             machine.sharedBytes;
 }
 
 unsigned TileMemory::operandsBytes() const {
   return std::max(ringBytes(), accumulatorsBytes() + (hasReceiveBuffer() ? 0 : receivedBytes()));
 }
 
-unsigned TileMemory::receivedBase() const { return hasReceiveBuffer() ? operandsBytes() + behindOperands() : accumulatorsBytes(); }
+unsigned TileMemory::receivedBase() const {
+  return hasReceiveBuffer() ? operandsBytes() + behindOperands() : accumulatorsBytes();
+}
 
 unsigned TileMemory::receivedBarrier() const {
   unsigned end = isPersistent() ? persistentBytes() : operandsBytes() + behindOperands();
@@ -143,11 +158,13 @@ unsigned TileMemory::receivedBarrier() const {
 int64_t TileMemory::residents() const { return std::max(1u, machine.sharedBytes / sharedBytes()); }
 
 unsigned TileMemory::minEpilogueRows(unsigned interleavedRows) const {
-  return std::max(interleavedRows, unsigned(tile.threads() / std::gcd(tile.threads(), tile.columns)));
+  return std::max(interleavedRows,
+                  unsigned(tile.threads() / std::gcd(tile.threads(), tile.columns)));
 }
 
 void TileMemory::useClusterReduceWhereFits(std::optional<int64_t> tiles, unsigned interleavedRows) {
-  reducesInCluster = tile.splits > 1 && tile.rows % (tile.splits * minEpilogueRows(interleavedRows)) == 0;
+  reducesInCluster =
+      tile.splits > 1 && tile.rows % (tile.splits * minEpilogueRows(interleavedRows)) == 0;
   reducesInCluster = reducesInCluster && clustersFit(tiles);
 }
 
@@ -169,12 +186,13 @@ std::pair<unsigned, unsigned> TileMemory::stageLimits() const {
     return {defaultStages, defaultStages};
   if (!usesWgmma() && !copies) // values are stored a step ahead
     return {2, 2};
-  // A block has 16 barriers, of which those with roles use four and, for each stage, one when it is full (of f8 one for
-  // each warpgroup) and one when it is empty. Warpgroups without roles multiply a stage, have the one before under way,
-  // and copy at least one.
-  // Whether operands of 16 bits come as boxes, and there are roles, is known once it is known who does the rest.
+  // A block has 16 barriers, of which those with roles use four and, for each stage, one when it is
+  // full (of f8 one for each warpgroup) and one when it is empty. Warpgroups without roles multiply
+  // a stage, have the one before under way, and copy at least one. Whether operands of 16 bits come
+  // as boxes, and there are roles, is known once it is known who does the rest.
   bool mayBeUnspecialized = !isWarpSpecialized() || (are16Bit() && !tile.prepacked);
-  unsigned least = usesWgmma() && mayBeUnspecialized ? 3 : 2, most = isWarpSpecialized() ? 12 / (isF8 ? 3 : 2) : maxStages;
+  unsigned least = usesWgmma() && mayBeUnspecialized ? 3 : 2,
+           most = isWarpSpecialized() ? 12 / (isF8 ? 3 : 2) : maxStages;
   auto fits = [&](unsigned stages) {
     TileMemory other = *this;
     other.tile.stages = stages;

@@ -20,12 +20,14 @@ static tgl::AxesOp axesOf(const ContractionPlan &plan) {
 }
 
 SmallVector<tgl::WriteOp> tegula::partialWrites(tgl::ParallelOp op) {
-  return to_vector(make_filter_range(op.getBody().getOps<tgl::WriteOp>(),
-                                     [](tgl::WriteOp write) { return write->hasAttr(partialAttrName); }));
+  return to_vector(make_filter_range(op.getBody().getOps<tgl::WriteOp>(), [](tgl::WriteOp write) {
+    return write->hasAttr(partialAttrName);
+  }));
 }
 
-SmallVector<int64_t> tegula::paddedColumns(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
-                                            const TensorTile &tile, bool hasWgmma) {
+SmallVector<int64_t> tegula::paddedColumns(const ContractionPlan &plan,
+                                           ArrayRef<ProductOperands> products,
+                                           const TensorTile &tile, bool hasWgmma) {
   if (!tile.halo || !hasWgmma || products.size() != 1)
     return {};
   tgl::ReduceOp reduce = plan.products.front().reduce;
@@ -42,13 +44,16 @@ struct Group {
   ReducedLines lines;
   ValueExpr before = ValueExpr(int64_t(0)), reduced = ValueExpr(int64_t(0)); ///< numbers of b and m
 
-  ValueExpr line() const { return before * ValueExpr(lines.reduced) + reduced; } ///< where `after` is 1
+  ValueExpr line() const {
+    return before * ValueExpr(lines.reduced) + reduced;
+  } ///< where `after` is 1
 };
 } // namespace
 
-/// Nothing where reduced axes are not side by side. Of the last axes `counted` are the extents that they are counted by.
-static std::optional<Group> takeApart(tgl::AxesOp axes, ArrayRef<unsigned> group, const BitVector &isReduced,
-                                      ArrayRef<int64_t> counted) {
+/// Nothing where reduced axes are not side by side. Of the last axes `counted` are the extents that
+/// they are counted by.
+static std::optional<Group> takeApart(tgl::AxesOp axes, ArrayRef<unsigned> group,
+                                      const BitVector &isReduced, ArrayRef<int64_t> counted) {
   Group result;
   ReducedLines &lines = result.lines;
   unsigned uncounted = group.size() - counted.size();
@@ -119,13 +124,16 @@ static bool planColumns(Group &group, int64_t extent) {
   // A result's lines begin and end in the middle of tiles.
   columns.segments = divideCeil(extent - 1, columns.reduced) + 1;
   columns.parts = (columns.reduced + extent - 2) / extent + 1;
-  ValueExpr first = ValueExpr::floorDiv(group.before * ValueExpr(columns.reduced), ValueExpr(extent));
+  ValueExpr first =
+      ValueExpr::floorDiv(group.before * ValueExpr(columns.reduced), ValueExpr(extent));
   columns.number = ValueExpr::floorDiv(group.line(), ValueExpr(extent)) - first;
   return columns.segments <= maxSegments;
 }
 
-std::optional<TileReductions> tegula::planTileReductions(const ContractionPlan &plan, const TensorTile &tile,
-                                           const BitVector &reduced, ArrayRef<int64_t> counted) {
+std::optional<TileReductions> tegula::planTileReductions(const ContractionPlan &plan,
+                                                         const TensorTile &tile,
+                                                         const BitVector &reduced,
+                                                         ArrayRef<int64_t> counted) {
   tgl::AxesOp axes = axesOf(plan);
   if (tile.splits != 1 || counted.size() > plan.columns.size())
     return std::nullopt;
@@ -137,12 +145,14 @@ std::optional<TileReductions> tegula::planTileReductions(const ContractionPlan &
   if (columns->lines.isReduced() && tile.columns % warp)
     return std::nullopt;
   // A warp for each part, or a thread for one of a column.
-  int64_t columnsAtOnce = columns->lines.isReduced() ? warp : std::gcd(tile.columns, tile.threads());
+  int64_t columnsAtOnce =
+      columns->lines.isReduced() ? warp : std::gcd(tile.columns, tile.threads());
   int64_t length = tile.rows * columnsAtOnce / tile.threads();
   if (!planRows(*rows, tile.rows, length) || !planColumns(*columns, tile.columns))
     return std::nullopt;
   TileReductions parts{rows->lines, columns->lines, {}};
-  copy_if(plan.batch, std::back_inserter(parts.batch), [&](unsigned axis) { return reduced[axis]; });
+  copy_if(plan.batch, std::back_inserter(parts.batch),
+          [&](unsigned axis) { return reduced[axis]; });
   if (!parts.rows.isReduced() && !parts.columns.isReduced())
     return std::nullopt;
   return parts;
@@ -160,14 +170,17 @@ SmallVector<std::pair<ValueExpr, int64_t>> TileReductions::numbers(tgl::Parallel
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<std::pair<ValueExpr, int64_t>> result;
   for (unsigned axis : batch)
-    result.push_back({ValueExpr(mlir::Value(axes.getAxes()[axis])), *tgl::knownPoints(axes, {axis})});
+    result.push_back(
+        {ValueExpr(mlir::Value(axes.getAxes()[axis])), *tgl::knownPoints(axes, {axis})});
   result.push_back({columns.number, columns.parts});
   result.push_back({rows.number, rows.parts});
   return result;
 }
 
-std::optional<TileReductions> tegula::tileReductionsOf(tgl::WriteOp write, const ContractionPlan &plan, const TensorTile &tile,
-                                         ArrayRef<int64_t> counted) {
+std::optional<TileReductions> tegula::tileReductionsOf(tgl::WriteOp write,
+                                                       const ContractionPlan &plan,
+                                                       const TensorTile &tile,
+                                                       ArrayRef<int64_t> counted) {
   tgl::AxesOp axes = axesOf(plan);
   auto reduced = write->getAttrOfType<mlir::DenseI64ArrayAttr>(partialAttrName);
   if (!reduced)

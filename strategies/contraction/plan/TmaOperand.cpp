@@ -13,7 +13,8 @@ using namespace llvm;
 using namespace tegula;
 
 /// What a map can hold: extents of 32 bits, strides of 40 that are multiples of 16.
-static constexpr int64_t maxExtent = (int64_t(1) << 31) - 1, maxStride = int64_t(1) << 40, strideUnit = 16;
+static constexpr int64_t maxExtent = (int64_t(1) << 31) - 1, maxStride = int64_t(1) << 40,
+                         strideUnit = 16;
 
 namespace {
 /// Points that are counted through by one number.
@@ -25,7 +26,8 @@ struct Dim {
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
 
 /// The axes `group` of `op` as one dim of `offset`, where they are one.
-static std::optional<Dim> dimOf(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses, const tgl::ValueExpr &offset) {
+static std::optional<Dim> dimOf(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
+                                const tgl::ValueExpr &offset) {
   std::optional<int64_t> points = tgl::knownPoints(op, group);
   if (!points || *points < 1 || *points > maxExtent)
     return std::nullopt;
@@ -47,8 +49,10 @@ static std::optional<Dim> dimOf(tgl::AxesOp op, ArrayRef<unsigned> group, bool c
   return Dim{*points, *step};
 }
 
-std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tgl::ReduceOp reduce, const ContractionSide &side,
-                                           ArrayRef<unsigned> lines, tgl::ReadOp read, bool kMajor) {
+std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tgl::ReduceOp reduce,
+                                                 const ContractionSide &side,
+                                                 ArrayRef<unsigned> lines, tgl::ReadOp read,
+                                                 bool kMajor) {
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op)), summed = axesOfOp(reduce);
   if (read.getFill())
     return std::nullopt;
@@ -59,7 +63,8 @@ std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tg
   if (!isOfAxes)
     return std::nullopt;
   int64_t elementBytes = read.getTensorType().getElementType().getIntOrFloatBitWidth() / 8;
-  std::optional<Dim> ofSum = dimOf(summed, to_vector(seq<unsigned>(0, summed.getAxes().size())), side.collapsesSum, offset);
+  std::optional<Dim> ofSum = dimOf(summed, to_vector(seq<unsigned>(0, summed.getAxes().size())),
+                                   side.collapsesSum, offset);
   std::optional<Dim> ofLines = dimOf(axes, lines, side.collapsesAxes, offset);
   if (!ofSum || !ofLines)
     return std::nullopt;
@@ -70,7 +75,8 @@ std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tg
   map.extents.push_back(near.extent);
   auto add = [&](const Dim &dim) {
     // Of one point no stride is used; it has to be one all the same.
-    int64_t stride = dim.extent == 1 ? alignTo(near.extent * elementBytes, strideUnit) : dim.step * elementBytes;
+    int64_t stride =
+        dim.extent == 1 ? alignTo(near.extent * elementBytes, strideUnit) : dim.step * elementBytes;
     if (stride <= 0 || stride % strideUnit || stride >= maxStride)
       return false;
     map.extents.push_back(dim.extent);

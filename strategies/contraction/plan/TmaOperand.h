@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hopper copies a box of a tensor of up to five dims to shared memory by one instruction of one thread. It asks for
-// neighbours in memory along the first dim and for strides that are multiples of 16 bytes; what lies outside is 0
-// (CUDA Driver API, "Tensor Map Object Management").
+// Hopper copies a box of a tensor of up to five dims to shared memory by one instruction of one
+// thread. It asks for neighbours in memory along the first dim and for strides that are multiples
+// of 16 bytes; what lies outside is 0 (CUDA Driver API, "Tensor Map Object Management").
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_CONTRACTION_PLAN_TMAOPERAND_H
@@ -18,7 +18,8 @@
 
 namespace tegula {
 
-/// The view of an operand that a TMA descriptor describes: [batch axes]... [m or n, or k] [the other, contiguous in memory].
+/// The view of an operand that a TMA descriptor describes: [batch axes]... [m or n, or k] [the
+/// other, contiguous in memory].
 struct TmaOperand {
   static constexpr unsigned maxTmaDims = 5, bytes = 128;
   llvm::SmallVector<int64_t, 0> extents; ///< elements, those of neighbours first
@@ -26,10 +27,12 @@ struct TmaOperand {
   llvm::SmallVector<unsigned, 0> batch;  ///< axes of the statement, of the third dim and on
 };
 
-/// The TMA view of the operand that `read`, its only factor, reads: K-major or not. Nothing if its strides, extents or alignment
-/// rule TMA out, or are not known.
-std::optional<TmaOperand> planTmaOperand(const ContractionPlan &plan, tgl::ReduceOp reduce, const ContractionSide &side,
-                                   llvm::ArrayRef<unsigned> lines, tgl::ReadOp read, bool kMajor);
+/// The TMA view of the operand that `read`, its only factor, reads: K-major or not. Nothing if its
+/// strides, extents or alignment rule TMA out, or are not known.
+std::optional<TmaOperand> planTmaOperand(const ContractionPlan &plan, tgl::ReduceOp reduce,
+                                         const ContractionSide &side,
+                                         llvm::ArrayRef<unsigned> lines, tgl::ReadOp read,
+                                         bool kMajor);
 
 } // namespace tegula
 

@@ -34,7 +34,8 @@ static bool walksAlongVectors(const ValueExpr &subscript, mlir::Value axis) {
   });
 }
 
-static std::optional<WindowOperand> planAlong(tgl::ReadOp read, tgl::AxesOp summed, unsigned channelAxis) {
+static std::optional<WindowOperand> planAlong(tgl::ReadOp read, tgl::AxesOp summed,
+                                              unsigned channelAxis) {
   mlir::Value channel = summed.getAxes()[channelAxis];
   if (tgl::getAxisRange(summed, channelAxis).lo.asConstant() != 0)
     return std::nullopt;
@@ -81,7 +82,8 @@ static std::optional<WindowOperand> planAlong(tgl::ReadOp read, tgl::AxesOp summ
   }
   if (!hasChannels || !isShared)
     return std::nullopt;
-  // Dims within an image are counted with its pixels, so that these are neighbours as they are in the tensor.
+  // Dims within an image are counted with its pixels, so that these are neighbours as they are in
+  // the tensor.
   auto isWithin = [&](unsigned dim) { return dim > window.pixelDims.front(); };
   for (unsigned dim : window.imageDims)
     if (isWithin(dim)) {
@@ -115,19 +117,22 @@ std::optional<WindowOperand> tegula::planWindows(const ContractionOperand &opera
                                                  tgl::ReduceOp reduce) {
   auto summed = axesOfOp(reduce);
   tgl::ReadOp read = operand.read;
-  if (!operand.isPlain || !canBeKept(read.getTensorType().getElementType(), type) || !tgl::knownPoints(summed))
+  if (!operand.isPlain || !canBeKept(read.getTensorType().getElementType(), type) ||
+      !tgl::knownPoints(summed))
     return std::nullopt;
   // The longest axis has the fewest points beyond its own.
   std::optional<WindowOperand> best;
   for (unsigned axis = 0; axis < summed.getAxes().size(); ++axis) {
     std::optional<WindowOperand> window = planAlong(read, summed, axis);
-    if (window && (!best || *tgl::knownPoints(summed, {axis}) > *tgl::knownPoints(summed, {best->channelAxis})))
+    if (window && (!best || *tgl::knownPoints(summed, {axis}) >
+                                *tgl::knownPoints(summed, {best->channelAxis})))
       best = std::move(window);
   }
   return best;
 }
 
-PrepackedProduct tegula::planPrepackedProduct(const ProductOperands &operands, tgl::ReduceOp reduce) {
+PrepackedProduct tegula::planPrepackedProduct(const ProductOperands &operands,
+                                              tgl::ReduceOp reduce) {
   auto summed = axesOfOp(reduce);
   PrepackedProduct prepacked;
   prepacked.order.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
@@ -139,7 +144,8 @@ PrepackedProduct tegula::planPrepackedProduct(const ProductOperands &operands, t
     return prepacked;
   llvm::erase(prepacked.order.axes, window->channelAxis);
   prepacked.order.axes.push_back(window->channelAxis);
-  prepacked.order.padded = alignTo(*tgl::knownPoints(summed, {window->channelAxis}), WindowOperand::channelVector);
+  prepacked.order.padded =
+      alignTo(*tgl::knownPoints(summed, {window->channelAxis}), WindowOperand::channelVector);
   return prepacked;
 }
 
@@ -172,13 +178,15 @@ int64_t HaloTile::offsetOf(int64_t tap, int64_t columns) const {
   llvm_unreachable("each tap is in a stretch");
 }
 
-/// The dims that columns walk along, one for each axis, as the tensor has them: images, then pixels.
-static std::optional<SmallVector<unsigned>> walkedDims(const WindowOperand &window, tgl::ReadOp read, tgl::AxesOp axes,
+/// The dims that columns walk along, one for each axis, as the tensor has them: images, then
+/// pixels.
+static std::optional<SmallVector<unsigned>> walkedDims(const WindowOperand &window,
+                                                       tgl::ReadOp read, tgl::AxesOp axes,
                                                        ArrayRef<unsigned> columns) {
   SmallVector<unsigned> dims(window.imageDims);
   dims.append(window.pixelDims);
-  if (columns.size() < window.pixelDims.size() || columns.size() > dims.size() || !llvm::is_sorted(window.imageDims) ||
-      !llvm::is_sorted(window.pixelDims))
+  if (columns.size() < window.pixelDims.size() || columns.size() > dims.size() ||
+      !llvm::is_sorted(window.imageDims) || !llvm::is_sorted(window.pixelDims))
     return std::nullopt;
   dims.erase(dims.begin(), dims.end() - columns.size());
   SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
@@ -193,8 +201,9 @@ static std::optional<SmallVector<unsigned>> walkedDims(const WindowOperand &wind
   return dims;
 }
 
-std::optional<HaloTile> tegula::planHaloTile(const WindowOperand &window, tgl::ReadOp read, tgl::ReduceOp reduce,
-                                                  tgl::AxesOp axes, ArrayRef<unsigned> columns) {
+std::optional<HaloTile> tegula::planHaloTile(const WindowOperand &window, tgl::ReadOp read,
+                                             tgl::ReduceOp reduce, tgl::AxesOp axes,
+                                             ArrayRef<unsigned> columns) {
   auto summed = axesOfOp(reduce);
   std::optional<SmallVector<unsigned>> dims = walkedDims(window, read, axes, columns);
   if (!dims || tgl::getAxisRange(summed, window.channelAxis).lo.asConstant() != 0)
@@ -217,7 +226,7 @@ std::optional<HaloTile> tegula::planHaloTile(const WindowOperand &window, tgl::R
     return std::nullopt;
 
   SmallVector<SmallVector<int64_t>> steps; // of each pixel dim, for each of `taps`
-  SmallVector<int64_t> starts;             // of each pixel dim: where the first tap of the first column is
+  SmallVector<int64_t> starts; // of each pixel dim: where the first tap of the first column is
   for (auto [place, dim] : enumerate(*dims)) {
     const ValueExpr &subscript = subscripts[dim];
     mlir::Value axis = axes.getAxes()[columns[place]];
@@ -233,21 +242,23 @@ std::optional<HaloTile> tegula::planHaloTile(const WindowOperand &window, tgl::R
         return std::nullopt;
       its.push_back(*step);
     }
-    std::optional<int64_t> start = subscript
-                                       .substitute([&](mlir::Value value) -> std::optional<ValueExpr> {
-                                         if (value == axis)
-                                           return ValueExpr(*low);
-                                         for (unsigned tap : taps)
-                                           if (value == summed.getAxes()[tap])
-                                             return tgl::getAxisRange(summed, tap).lo;
-                                         return std::nullopt;
-                                       })
-                                       .asConstant();
+    std::optional<int64_t> start =
+        subscript
+            .substitute([&](mlir::Value value) -> std::optional<ValueExpr> {
+              if (value == axis)
+                return ValueExpr(*low);
+              for (unsigned tap : taps)
+                if (value == summed.getAxes()[tap])
+                  return tgl::getAxisRange(summed, tap).lo;
+              return std::nullopt;
+            })
+            .asConstant();
     if (!start)
       return std::nullopt;
     if (!llvm::is_contained(window.pixelDims, dim)) {
       std::optional<int64_t> whole = read.getTensorType().getDims()[dim].getExpr().asConstant();
-      if (*start != 0 || whole != extent || llvm::any_of(its, [](int64_t step) { return step != 0; }))
+      if (*start != 0 || whole != extent ||
+          llvm::any_of(its, [](int64_t step) { return step != 0; }))
         return std::nullopt;
       halo.images *= *extent;
       continue;
@@ -287,7 +298,7 @@ std::optional<HaloTile> tegula::planHaloTile(const WindowOperand &window, tgl::R
 }
 
 std::optional<KOrder> tegula::groupChannels(KOrder order, const HaloTile &halo, int64_t depth,
-                                              int64_t columns, bool mayPad) {
+                                            int64_t columns, bool mayPad) {
   // Of steps the places are kept in shared memory, and what two groups need of the image.
   constexpr int64_t maxSteps = 64, maxHaloBytes = 40 * 1024;
   order.taps = halo.shifts.size();
@@ -295,9 +306,11 @@ std::optional<KOrder> tegula::groupChannels(KOrder order, const HaloTile &halo, 
   int64_t runs = order.padded / KOrder::channelVector, best = 0, terms = 64 / depth;
   for (int64_t count = 1; count <= runs; count *= 2) {
     // Two steps at least: producers are as far ahead of what they have told consumers of.
-    int64_t points = std::max<int64_t>(alignTo(order.taps * count * KOrder::channelVector, depth), 2 * depth);
+    int64_t points =
+        std::max<int64_t>(alignTo(order.taps * count * KOrder::channelVector, depth), 2 * depth);
     int64_t total = divideCeil(runs, count) * points;
-    bool fits = halo.haloPixels(columns) * count * terms * 2 * KOrder::channelVector <= maxHaloBytes;
+    bool fits =
+        halo.haloPixels(columns) * count * terms * 2 * KOrder::channelVector <= maxHaloBytes;
     bool isPadded = points != order.taps * count * KOrder::channelVector || runs % count != 0;
     if (points / depth > maxSteps || !fits || (best && total >= best) || (isPadded && !mayPad))
       continue;

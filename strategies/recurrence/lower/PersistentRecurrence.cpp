@@ -17,7 +17,8 @@ using tgl::ValueExpr;
 /// Terms of a sum that a thread reads of a state at once.
 static constexpr int64_t vectorElements = RecurrenceShape::together;
 
-PersistentRecurrence::PersistentRecurrence(DeviceEmitter &emitter, const RecurrencePlan &plan, const RecurrenceShape &shape)
+PersistentRecurrence::PersistentRecurrence(DeviceEmitter &emitter, const RecurrencePlan &plan,
+                                           const RecurrenceShape &shape)
     : e(emitter), b(emitter.b), plan(plan), shape(shape), states(emitter, plan, shape) {}
 
 DeviceShape PersistentRecurrence::deviceShape(const RecurrenceShape &shape) {
@@ -27,7 +28,9 @@ DeviceShape PersistentRecurrence::deviceShape(const RecurrenceShape &shape) {
   return result;
 }
 
-static mlir::Block &bodyOf(const RecurrenceNest &nest) { return tgl::ParallelOp(nest.op).getBody().front(); }
+static mlir::Block &bodyOf(const RecurrenceNest &nest) {
+  return tgl::ParallelOp(nest.op).getBody().front();
+}
 
 //===----------------------------------------------------------------------===//
 // Before the rows
@@ -54,10 +57,12 @@ void PersistentRecurrence::assignPoints() {
   }
 }
 
-/// Vectors of weights that registers have no room for: those of a thread are a block of threads apart.
+/// Vectors of weights that registers have no room for: those of a thread are a block of threads
+/// apart.
 Value *PersistentRecurrence::sharedWeights(int64_t number) {
   Value *vector = b.CreateNSWAdd(thread, i64(number * shape.threads));
-  return b.CreateInBoundsGEP(FixedVectorType::get(b.getFloatTy(), vectorElements), e.dynamicShared(), vector);
+  return b.CreateInBoundsGEP(FixedVectorType::get(b.getFloatTy(), vectorElements),
+                             e.dynamicShared(), vector);
 }
 
 void PersistentRecurrence::loadWeights() {
@@ -73,7 +78,8 @@ void PersistentRecurrence::loadWeights() {
         Value *position = b.CreateNSWAdd(b.CreateNSWMul(point.lane, i64(vectorElements)),
                                          i64(vector + term % vectorElements));
         e.values[axis] =
-            isWhole ? position : b.CreateBinaryIntrinsic(Intrinsic::umin, position, i64(sum.terms - 1));
+            isWhole ? position
+                    : b.CreateBinaryIntrinsic(Intrinsic::umin, position, i64(sum.terms - 1));
         e.emitOp(tgl::ReadOp(sum.weight));
         Value *weight = e.valueOf(tgl::ReadOp(sum.weight).getResult());
         return isWhole ? weight
@@ -99,14 +105,15 @@ void PersistentRecurrence::loadWeights() {
     }
 }
 
-/// Reads of what the loop does not change, by whether the time is in their subscripts. What data decides is read where
-/// it stands.
+/// Reads of what the loop does not change, by whether the time is in their subscripts. What data
+/// decides is read where it stands.
 void PersistentRecurrence::findInputs() {
   mlir::Value time = tgl::ForOp(plan.loop).getLoopVar();
   for (auto [nest, point] : zip_equal(plan.nests, points))
     for (tgl::ReadOp read : bodyOf(nest).getOps<tgl::ReadOp>()) {
-      bool isPlain = nest.copied < 0 && !plan.changing.contains(read.getTensor()) && !read.getGuard() &&
-                     !read.getFill() && read.getExactNumerators().empty(), moves = false;
+      bool isPlain = nest.copied < 0 && !plan.changing.contains(read.getTensor()) &&
+                     !read.getGuard() && !read.getFill() && read.getExactNumerators().empty(),
+           moves = false;
       for (const ValueExpr &expr : read.getSubscriptExprs())
         for (mlir::Value operand : expr.operands()) {
           isPlain &= isa<mlir::BlockArgument>(operand);
@@ -129,20 +136,23 @@ Value *PersistentRecurrence::loadPrivate(unsigned number) {
   for (mlir::Operation &op : bodyOf(plan.nests[own.nest])) {
     auto read = dyn_cast<tgl::ReadOp>(op);
     auto write = dyn_cast<tgl::WriteOp>(op);
-    if (isFound || !((read && read.getTensor() == own.tensor) || (write && write.getTensor() == own.tensor)))
+    if (isFound ||
+        !((read && read.getTensor() == own.tensor) || (write && write.getTensor() == own.tensor)))
       continue;
     isFound = true;
     isReadFirst = bool(read);
   }
   if (isReadFirst)
     return e.decode(e.loadRaw(e.buffers[own.tensor], own.subscripts, nullptr), element);
-  return Constant::getNullValue(e.decode(Constant::getNullValue(e.storageType(element)), element)->getType());
+  return Constant::getNullValue(
+      e.decode(Constant::getNullValue(e.storageType(element)), element)->getType());
 }
 
 void PersistentRecurrence::storePrivate(unsigned number) {
   const RecurrencePrivate &own = plan.privates[number];
   mlir::Type element = cast<tgl::TglTensorType>(own.tensor.getType()).getElementType();
-  e.storeRaw(e.buffers[own.tensor], own.subscripts, e.encode(privates[number], element), points[own.nest].writes);
+  e.storeRaw(e.buffers[own.tensor], own.subscripts, e.encode(privates[number], element),
+             points[own.nest].writes);
 }
 
 void PersistentRecurrence::writeResults() {
@@ -167,7 +177,8 @@ void PersistentRecurrence::emitSums(unsigned number) {
   const RecurrenceNest &nest = plan.nests[number];
   const Point &point = points[number];
   Type *vector = FixedVectorType::get(b.getFloatTy(), vectorElements);
-  SmallVector<SmallVector<Value *>> totals(nest.sums.size(), SmallVector<Value *>(vectorElements, nullptr));
+  SmallVector<SmallVector<Value *>> totals(nest.sums.size(),
+                                           SmallVector<Value *>(vectorElements, nullptr));
   int64_t vectors = 0;
   for (const RecurrenceSum &sum : nest.sums)
     vectors = std::max(vectors, shape.termsOfLane(nest, sum) / vectorElements);
@@ -180,7 +191,8 @@ void PersistentRecurrence::emitSums(unsigned number) {
       Value *&elements = loaded[tensor];
       if (!elements) {
         unsigned state = plan.stateOf(tensor) - plan.states.begin();
-        Value *first = b.CreateNSWMul(b.CreateNSWAdd(point.lane, i64(part * point.lanes)), i64(vectorElements));
+        Value *first = b.CreateNSWMul(b.CreateNSWAdd(point.lane, i64(part * point.lanes)),
+                                      i64(vectorElements));
         elements = b.CreateAlignedLoad(vector, states.elementOf(state, first), Align(16));
       }
       Value *weights = nullptr; // those that are not in registers
@@ -201,8 +213,8 @@ void PersistentRecurrence::emitSums(unsigned number) {
   for (auto [sum, parts] : zip_equal(nest.sums, totals)) {
     Value *total = b.CreateFAdd(b.CreateFAdd(parts[0], parts[1]), b.CreateFAdd(parts[2], parts[3]));
     for (int64_t distance = 1; distance < point.lanes; distance *= 2)
-      total = b.CreateFAdd(total, e.shuffle(total, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(distance),
-                                            DeviceEmitter::warp - 1));
+      total = b.CreateFAdd(total, e.shuffle(total, Intrinsic::nvvm_shfl_sync_bfly_i32,
+                                            b.getInt32(distance), DeviceEmitter::warp - 1));
     e.values[tgl::ReduceOp(sum.reduce).getResult()] = total;
   }
 }
@@ -229,13 +241,17 @@ void PersistentRecurrence::emitNest(unsigned number) {
                                             is_contained(points[number].invariant, read))))
       continue;
     if (auto write = dyn_cast<tgl::WriteOp>(op)) {
-      bool isSent = llvm::any_of(plan.states, [&](const RecurrenceState &state) { return state.next == write.getTensor(); });
+      bool isSent = llvm::any_of(plan.states, [&](const RecurrenceState &state) {
+        return state.next == write.getTensor();
+      });
       if (isSent && !std::exchange(hasSynced, true))
-        states.syncBlock(); // all are through with what other blocks overwrite once they have this value
+        states.syncBlock(); // all are through with what other blocks overwrite once they have this
+                            // value
       emitWrite(number, write);
     } else if (const RecurrenceState *state = read ? plan.stateOf(read.getTensor()) : nullptr) {
       Value *index = e.emitIndex(read.getSubscriptExprs()[state->dim]);
-      e.values[read.getResult()] = b.CreateLoad(b.getFloatTy(), states.elementOf(state - plan.states.begin(), index));
+      e.values[read.getResult()] =
+          b.CreateLoad(b.getFloatTy(), states.elementOf(state - plan.states.begin(), index));
     } else if (int own = read ? plan.privateOf(read.getTensor()) : -1; own >= 0) {
       e.values[read.getResult()] = privates[own];
     } else {
@@ -250,7 +266,8 @@ void PersistentRecurrence::emitStep(Value *step, Value *count, MutableArrayRef<V
     own = value;
   states.beginStep(step);
 
-  Value *next = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(step, i64(1)), b.CreateNSWSub(count, i64(1)));
+  Value *next = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(step, i64(1)),
+                                        b.CreateNSWSub(count, i64(1)));
   setLoopVar(next, count);
   SmallVector<Value *> loaded;
   for (Point &point : points)
@@ -311,12 +328,14 @@ Value *PersistentRecurrence::emitRow() {
     }
     states.syncAll();
     e.keepNextLoopRolled = true;
-    SmallVector<Value *> last =
-        e.emitLoop(i64(0), count, i64(1), inits, [&](Value *step, ArrayRef<Value *> carried) {
+    SmallVector<Value *> last = e.emitLoop(
+        i64(0), count, i64(1), inits,
+        [&](Value *step, ArrayRef<Value *> carried) {
           SmallVector<Value *> values(carried);
           emitStep(step, count, values);
           return values;
-        }, "step");
+        },
+        "step");
     states.store(count);
     copy(ArrayRef(last).take_front(privates.size()), privates.begin());
     for (unsigned own = 0; own < privates.size(); ++own)
@@ -339,12 +358,16 @@ void PersistentRecurrence::emit() {
   loadWeights();
   findInputs();
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, axes.getAxes().size()));
-  Value *first = b.CreateUDiv(block, i64(shape.cluster)), *step = b.CreateUDiv(blocks, i64(shape.cluster));
+  Value *first = b.CreateUDiv(block, i64(shape.cluster)),
+        *step = b.CreateUDiv(blocks, i64(shape.cluster));
   e.keepNextLoopRolled = true;
-  e.emitLoop(first, i64(plan.rows), step, {i64(0), i64(0)}, [&](Value *number, ArrayRef<Value *> carried) {
-    states.beginRow(carried);
-    Value *count = nullptr;
-    e.setAxes(axes, all, number, std::nullopt, [&] { count = emitRow(); });
-    return states.phasesAfter(count);
-  }, "row");
+  e.emitLoop(
+      first, i64(plan.rows), step, {i64(0), i64(0)},
+      [&](Value *number, ArrayRef<Value *> carried) {
+        states.beginRow(carried);
+        Value *count = nullptr;
+        e.setAxes(axes, all, number, std::nullopt, [&] { count = emitRow(); });
+        return states.phasesAfter(count);
+      },
+      "row");
 }

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The states of a resident recurrence (strategies/recurrence/lower/PersistentRecurrence.h): two copies of each in shared
-// memory of every block, one that a step reads and one that it writes, and what tells a block that
-// a copy has all its values. That is a barrier in shared memory which counts the bytes that come
+// The states of a resident recurrence (strategies/recurrence/lower/PersistentRecurrence.h): two
+// copies of each in shared memory of every block, one that a step reads and one that it writes, and
+// what tells a block that a copy has all its values. That is a barrier in shared memory which
+// counts the bytes that come
 // (`countsBytes`), or, the plain way, a barrier of all blocks.
 //
 //===----------------------------------------------------------------------===//
@@ -34,8 +35,8 @@ public:
   RecurrenceStates(DeviceEmitter &emitter, const RecurrencePlan &plan,
                    const RecurrenceShape &shape);
 
-  /// Allocates shared memory and computes addresses in other blocks. Before the rows, by all threads; i64: the thread in
-  /// its block, and the block in its cluster.
+  /// Allocates shared memory and computes addresses in other blocks. Before the rows, by all
+  /// threads; i64: the thread in its block, and the block in its cluster.
   void allocate(llvm::Value *thread, llvm::Value *rank);
 
   // A row
@@ -72,7 +73,7 @@ private:
   RecurrenceShape shape;
 
   struct State {
-    llvm::GlobalVariable *copies = nullptr;     // two times `elements` f32, in shared memory
+    llvm::GlobalVariable *copies = nullptr;   // two times `elements` f32, in shared memory
     llvm::GlobalVariable *barriers = nullptr; // of each copy, in a cluster
     /// Both of other blocks, by round of the lanes that write them.
     llvm::SmallVector<llvm::Value *> remote, remoteBarriers;

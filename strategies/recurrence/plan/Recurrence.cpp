@@ -21,15 +21,19 @@ static constexpr llvm::StringLiteral attributeName = "recurrence";
 // The plan
 //===----------------------------------------------------------------------===//
 
-BlockArgument RecurrenceNest::axis() const { return ParallelOp(op).getBody().front().getArgument(0); }
+BlockArgument RecurrenceNest::axis() const {
+  return ParallelOp(op).getBody().front().getArgument(0);
+}
 
 const RecurrenceState *RecurrencePlan::stateOf(Value tensor) const {
-  const auto *found = llvm::find_if(states, [&](const RecurrenceState &state) { return state.tensor == tensor; });
+  const auto *found =
+      llvm::find_if(states, [&](const RecurrenceState &state) { return state.tensor == tensor; });
   return found == states.end() ? nullptr : found;
 }
 
 int RecurrencePlan::privateOf(Value tensor) const {
-  const auto *found = llvm::find_if(privates, [&](const RecurrencePrivate &own) { return own.tensor == tensor; });
+  const auto *found =
+      llvm::find_if(privates, [&](const RecurrencePrivate &own) { return own.tensor == tensor; });
   return found == privates.end() ? -1 : int(found - privates.begin());
 }
 
@@ -41,9 +45,12 @@ static std::optional<int64_t> onlyExtent(AxesOp op) {
 }
 
 static bool isPlain(ReadOp read) {
-  return !read.getGuard() && !read.getFill() && !read.getChecked() && read.getExactNumerators().empty();
+  return !read.getGuard() && !read.getFill() && !read.getChecked() &&
+         read.getExactNumerators().empty();
 }
-static bool isPlain(WriteOp write) { return !write.getGuard() && !write.getCombine() && !write.getChecked(); }
+static bool isPlain(WriteOp write) {
+  return !write.getGuard() && !write.getCombine() && !write.getChecked();
+}
 
 static bool usesAny(ArrayRef<ValueExpr> subscripts, ValueRange values) {
   return llvm::any_of(subscripts, [&](const ValueExpr &expr) {
@@ -71,7 +78,8 @@ private:
     if (!findNests())
       return false;
     if (!rows)
-      return fail(plan.op, "the number of rows is not known when compiling", "compile for known sizes (-d)");
+      return fail(plan.op, "the number of rows is not known when compiling",
+                  "compile for known sizes (-d)");
     plan.rows = *rows;
     for (RecurrenceNest &nest : plan.nests)
       if (!findState(nest))
@@ -103,13 +111,15 @@ private:
     if (!plan.loop)
       return failAsOther(plan.op, describe(plan.op) + " is no loop over steps");
     for (const ValueExpr &bound : {plan.loop.getLowExpr(), plan.loop.getHighExpr()})
-      if (!bound.operands().empty()) // rows of a cluster, and threads, would take steps of their own number
+      if (!bound.operands()
+               .empty()) // rows of a cluster, and threads, would take steps of their own number
         return fail(plan.loop, "the number of steps differs from row to row or depends on data");
     for (Operation &op : plan.loop.getBody().front().without_terminator()) {
       auto nest = dyn_cast<ParallelOp>(op);
       std::optional<int64_t> points = nest ? onlyExtent(cast<AxesOp>(op)) : std::nullopt;
       if (!points || *points <= 0)
-        return fail(&op, describe(&op) + " in the loop is no equation over one index of known size");
+        return fail(&op,
+                    describe(&op) + " in the loop is no equation over one index of known size");
       plan.nests.push_back({nest, *points, {}});
       for (Value tensor : accessesOf(nest).writes)
         plan.changing.insert(tensor);
@@ -130,18 +140,24 @@ private:
     SmallVector<ValueExpr> to = write.getSubscriptExprs();
     if (!isPlain(read) || !isPlain(write) || read.getSubscriptExprs().size() != 1 ||
         read.getSubscriptExprs()[0].asValue() != nest.axis() || plan.stateOf(write.getTensor()) ||
-        !write.getTensorType().getElementType().isF32() || !read.getTensorType().getElementType().isF32())
-      return fail(write, "the state " + describeTensor(write.getTensor()) + " is not of f32, or takes its value under a condition");
-    const auto *dim = llvm::find_if(to, [&](const ValueExpr &expr) { return expr.asValue() == nest.axis(); });
+        !write.getTensorType().getElementType().isF32() ||
+        !read.getTensorType().getElementType().isF32())
+      return fail(write, "the state " + describeTensor(write.getTensor()) +
+                             " is not of f32, or takes its value under a condition");
+    const auto *dim =
+        llvm::find_if(to, [&](const ValueExpr &expr) { return expr.asValue() == nest.axis(); });
     if (dim == to.end())
-      return fail(write, "no dim of the state " + describeTensor(write.getTensor()) + " has an index of its own");
+      return fail(write, "no dim of the state " + describeTensor(write.getTensor()) +
+                             " has an index of its own");
     unsigned position = dim - to.begin();
     for (auto [other, expr] : llvm::enumerate(to))
       if (other != position && usesAny({expr}, {nest.axis(), plan.loop.getLoopVar()}))
-        return fail(write, "the place of the state " + describeTensor(write.getTensor()) + " changes from step to step");
+        return fail(write, "the place of the state " + describeTensor(write.getTensor()) +
+                               " changes from step to step");
     // What no point writes would have to be carried from one copy to the other.
     if (write.getTensorType().getDims()[position].getExpr().asConstant() != nest.points)
-      return fail(write, "a step does not write all of the state " + describeTensor(write.getTensor()));
+      return fail(write,
+                  "a step does not write all of the state " + describeTensor(write.getTensor()));
     nest.copied = plan.states.size();
     plan.states.push_back({write.getTensor(), read.getTensor(), write, position, nest.points});
     return true;
@@ -164,23 +180,27 @@ private:
       if (sum)
         nest.sums.push_back(*sum);
       else
-        fail(reduce, describe(reduce) + " in the loop is no product, in f32, of a state and of weights that are the same for all rows and steps");
+        fail(reduce, describe(reduce) + " in the loop is no product, in f32, of a state and of "
+                                        "weights that are the same for all rows and steps");
     });
     return all;
   }
 
   std::optional<RecurrenceSum> asSum(const RecurrenceNest &nest, ReduceOp reduce) {
     std::optional<int64_t> terms = onlyExtent(cast<AxesOp>(reduce.getOperation()));
-    auto product = reduce.getReduced() ? reduce.getReduced().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-    if (reduce->getParentOp() != nest.op || reduce.getKind() != ReduceKind::Sum || reduce.getFilter() || !terms ||
-        *terms <= 0 || !product || !product.getType().isF32() || product->getParentOp() != reduce)
+    auto product =
+        reduce.getReduced() ? reduce.getReduced().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+    if (reduce->getParentOp() != nest.op || reduce.getKind() != ReduceKind::Sum ||
+        reduce.getFilter() || !terms || *terms <= 0 || !product || !product.getType().isF32() ||
+        product->getParentOp() != reduce)
       return std::nullopt;
-    RecurrenceSum sum{reduce, product.getLhs().getDefiningOp<ReadOp>(), product.getRhs().getDefiningOp<ReadOp>(),
-                      *terms};
+    RecurrenceSum sum{reduce, product.getLhs().getDefiningOp<ReadOp>(),
+                      product.getRhs().getDefiningOp<ReadOp>(), *terms};
     if (sum.weight && plan.stateOf(sum.weight.getTensor()))
       std::swap(sum.state, sum.weight);
-    if (!sum.state || !sum.weight || sum.state->getParentOp() != reduce || sum.weight->getParentOp() != reduce ||
-        llvm::range_size(reduce.getBody().front()) != 4 || !isPlain(sum.state) || !isPlain(sum.weight))
+    if (!sum.state || !sum.weight || sum.state->getParentOp() != reduce ||
+        sum.weight->getParentOp() != reduce || llvm::range_size(reduce.getBody().front()) != 4 ||
+        !isPlain(sum.state) || !isPlain(sum.weight))
       return std::nullopt;
     const RecurrenceState *state = plan.stateOf(sum.state.getTensor());
     Value axis = reduce.getBody().front().getArgument(0);
@@ -190,7 +210,8 @@ private:
     // The same for all rows and all steps.
     SmallVector<Value> varying(plan.op.getBody().front().getArguments());
     varying.push_back(plan.loop.getLoopVar());
-    if (plan.changing.contains(sum.weight.getTensor()) || usesAny(sum.weight.getSubscriptExprs(), varying) ||
+    if (plan.changing.contains(sum.weight.getTensor()) ||
+        usesAny(sum.weight.getSubscriptExprs(), varying) ||
         !isa<FloatType>(sum.weight.getTensorType().getElementType()))
       return std::nullopt;
     for (const ValueExpr &expr : sum.weight.getSubscriptExprs())
@@ -229,7 +250,8 @@ private:
     SmallVector<ValueExpr> subscripts = write.getSubscriptExprs();
     for (const RecurrenceState &state : plan.states)
       if (state.next == write.getTensor())
-        return nest.points == state.points && subscripts.size() == 1 && subscripts[0].asValue() == nest.axis();
+        return nest.points == state.points && subscripts.size() == 1 &&
+               subscripts[0].asValue() == nest.axis();
     if (auto temp = write.getTensor().getDefiningOp<TempOp>(); temp && isPrivate(temp))
       return false;
     bool isRead = false;
@@ -238,9 +260,11 @@ private:
   }
 
   /// Whether the access is to the element that this point alone touches, in whatever nest.
-  bool checkPrivate(const RecurrenceNest &nest, unsigned index, Value tensor, ArrayRef<ValueExpr> subscripts) {
+  bool checkPrivate(const RecurrenceNest &nest, unsigned index, Value tensor,
+                    ArrayRef<ValueExpr> subscripts) {
     if (usesAny(subscripts, {plan.loop.getLoopVar()}) ||
-        !llvm::any_of(subscripts, [&](const ValueExpr &expr) { return expr.asValue() == nest.axis(); }))
+        !llvm::any_of(subscripts,
+                      [&](const ValueExpr &expr) { return expr.asValue() == nest.axis(); }))
       return false;
     int known = plan.privateOf(tensor);
     if (known < 0) {
@@ -248,13 +272,15 @@ private:
       return true;
     }
     const RecurrenceNest &first = plan.nests[plan.privates[known].nest];
-    return first.points == nest.points && llvm::all_of_zip(plan.privates[known].subscripts, subscripts,
-                                                           [&](const ValueExpr &left, const ValueExpr &right) {
-                                                             return left.substitute(first.axis(), nest.axis()) == right;
-                                                           });
+    return first.points == nest.points &&
+           llvm::all_of_zip(plan.privates[known].subscripts, subscripts,
+                            [&](const ValueExpr &left, const ValueExpr &right) {
+                              return left.substitute(first.axis(), nest.axis()) == right;
+                            });
   }
 
-  /// Each state gets its value in one nest, which nobody reads the old one after, and then at once takes it.
+  /// Each state gets its value in one nest, which nobody reads the old one after, and then at once
+  /// takes it.
   bool everyNextIsWritten() {
     for (auto [number, state] : llvm::enumerate(plan.states)) {
       bool isWritten = false, isCopied = false;
@@ -321,14 +347,20 @@ std::optional<RecurrenceShape> RecurrenceShape::of(ParallelOp op) {
   return RecurrenceShape{shape[0], shape[1], shape[2] != 0};
 }
 
-Matched<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan, int64_t maxBlocks, int64_t asked) {
-  // Clusters that an H200 surely runs at once, by what their blocks need of its groups of 16 or 18 multiprocessors.
-  static constexpr struct { int64_t blocks, atOnce; } clusters[] = {{1, device::multiprocessors}, {2, 64}, {4, 32}, {8, 14}, {16, 6}};
+Matched<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan,
+                                                       int64_t maxBlocks, int64_t asked) {
+  // Clusters that an H200 surely runs at once, by what their blocks need of its groups of 16 or 18
+  // multiprocessors.
+  static constexpr struct {
+    int64_t blocks, atOnce;
+  } clusters[] = {{1, device::multiprocessors}, {2, 64}, {4, 32}, {8, 14}, {16, 6}};
   // Shared memory for weights, where there are clusters; the rest is for states.
   constexpr int64_t maxSharedBytes = 208 << 10;
-  // Cycles of a step: elementary functions and shuffles; a cluster's barrier; and of a step that is launched anew.
+  // Cycles of a step: elementary functions and shuffles; a cluster's barrier; and of a step that is
+  // launched anew.
   constexpr int64_t ofStep = 600, ofBarrier = 500, ofLaunches = 12000;
-  constexpr int64_t lanesOfMultiprocessor = 128, bytesOfMultiprocessor = 128; // products, and shared memory, in one
+  constexpr int64_t lanesOfMultiprocessor = 128,
+                    bytesOfMultiprocessor = 128; // products, and shared memory, in one
   std::optional<RecurrenceShape> best;
   int64_t least = ofLaunches;
   bool bestIsAsked = false;
@@ -344,8 +376,8 @@ Matched<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &pla
       int64_t shared = weights ? shape.sharedBytes(*weights) : 0;
       if (!fits || !weights || shared > (maxBlocks > 1 ? maxSharedBytes : 0))
         continue;
-      int64_t cycles = ofStep + (cluster > 1 ? ofBarrier : 0) + *weights * threads / lanesOfMultiprocessor +
-                       shared / bytesOfMultiprocessor;
+      int64_t cycles = ofStep + (cluster > 1 ? ofBarrier : 0) +
+                       *weights * threads / lanesOfMultiprocessor + shared / bytesOfMultiprocessor;
       cycles *= llvm::divideCeil(plan.rows, atOnce);
       bool isAsked = cluster == asked;
       if ((isAsked && !bestIsAsked) || (isAsked == bestIsAsked && cycles < least)) {
@@ -355,6 +387,8 @@ Matched<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &pla
       }
     }
   if (!best)
-    return Mismatch{"the weights fit into no cluster's shared memory and registers, or a step takes longer than a launch", "", plan.op};
+    return Mismatch{"the weights fit into no cluster's shared memory and registers, or a step "
+                    "takes longer than a launch",
+                    "", plan.op};
   return *best;
 }

@@ -6,18 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A statement whose points, *rows*, each walk a loop in which every step needs the whole state of the one before:
+// A statement whose points, *rows*, each walk a loop in which every step needs the whole state of
+// the one before:
 //
-//   parallel (n) { temp next; for t { parallel (u) { next[u] = f(gx[t, n, u], sum over k of w[u, k] * h[n, k]) };
+//   parallel (n) { temp next; for t { parallel (u) { next[u] = f(gx[t, n, u], sum over k of w[u, k]
+//   * h[n, k]) };
 //                                     parallel (u) { h[n, u] = next[u] } } }
 //
-// A cluster of blocks takes a row. What its sums multiply the state with does not change: threads keep it in registers,
-// and what these have no room for in shared memory, from the first step to the last. Each block has the state in shared memory, twice: a step reads one and puts what
-// it computes into the other, of all blocks; a barrier of the cluster ends it. So a step costs no launch, and no read
-// of weights. Blocks of a cluster run at once, whatever else does: none waits for one that has not begun.
+// A cluster of blocks takes a row. What its sums multiply the state with does not change: threads
+// keep it in registers, and what these have no room for in shared memory, from the first step to
+// the last. Each block has the state in shared memory, twice: a step reads one and puts what it
+// computes into the other, of all blocks; a barrier of the cluster ends it. So a step costs no
+// launch, and no read of weights. Blocks of a cluster run at once, whatever else does: none waits
+// for one that has not begun.
 //
-// The strategy `recurrence` writes the cluster's shape into the statement (attribute `recurrence`); code generation
-// (strategies/recurrence/lower/PersistentRecurrence.h) reads it. tgl-gather-recurrences makes such statements of loops on the host.
+// The strategy `recurrence` writes the cluster's shape into the statement (attribute `recurrence`);
+// code generation (strategies/recurrence/lower/PersistentRecurrence.h) reads it.
+// tgl-gather-recurrences makes such statements of loops on the host.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_RECURRENCE_PLAN_RECURRENCE_H
@@ -56,7 +61,7 @@ struct RecurrenceState {
 /// A tensor of which a point reads and writes an element of its own.
 struct RecurrencePrivate {
   mlir::Value tensor;
-  unsigned nest;                               ///< the first that touches it
+  unsigned nest;                                ///< the first that touches it
   llvm::SmallVector<tgl::ValueExpr> subscripts; ///< there
 };
 
@@ -89,7 +94,8 @@ struct RecurrenceShape {
   /// Terms of a sum that each of them takes, four neighbours at a time.
   static constexpr int64_t together = 4;
   int64_t termsOfLane(const RecurrenceNest &nest, const RecurrenceSum &sum) const;
-  /// Registers of a thread that weights have: half of what it can get. What does not fit is in shared memory.
+  /// Registers of a thread that weights have: half of what it can get. What does not fit is in
+  /// shared memory.
   int64_t weightsInRegisters() const { return threads <= 256 ? 128 : 64; }
   /// Weights of a thread; nothing where a nest has more points than a block has threads for.
   std::optional<int64_t> weightsOfThread(const RecurrencePlan &plan) const;
@@ -101,9 +107,11 @@ struct RecurrenceShape {
   static std::optional<RecurrenceShape> of(tgl::ParallelOp op);
 };
 
-/// Nothing where weights do not fit, or where launches for each step take less time. `maxBlocks`: of a cluster.
-/// `asked`: its blocks, where that is a cluster that fits, and whatever time that takes; 0: nothing is.
-Matched<RecurrenceShape> chooseRecurrenceShape(const RecurrencePlan &plan, int64_t maxBlocks, int64_t asked = 0);
+/// Nothing where weights do not fit, or where launches for each step take less time. `maxBlocks`:
+/// of a cluster. `asked`: its blocks, where that is a cluster that fits, and whatever time that
+/// takes; 0: nothing is.
+Matched<RecurrenceShape> chooseRecurrenceShape(const RecurrencePlan &plan, int64_t maxBlocks,
+                                               int64_t asked = 0);
 
 } // namespace tegula
 

@@ -19,14 +19,16 @@ static constexpr int64_t ticketBytes = 128, wordBytes = 8;
 LookBackScan::LookBackScan(DeviceEmitter &emitter, tgl::ParallelOp op, const PrefixLoop &prefix)
     : e(emitter), b(emitter.b), op(op), prefix(prefix), tile(*ScanTile::of(prefix.loop)),
       points(*tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()))),
-      count(*(tgl::ForOp(prefix.loop).getHighExpr() - tgl::ForOp(prefix.loop).getLowExpr()).asConstant()),
+      count(*(tgl::ForOp(prefix.loop).getHighExpr() - tgl::ForOp(prefix.loop).getLowExpr())
+                 .asConstant()),
       grid(tile, points, count) {}
 
 int64_t LookBackScan::workspaceBytes() const {
   if (!looksBack())
     return 0;
   mlir::Type carried = tgl::ForOp(prefix.loop).getIterArgs()[0].getType();
-  return ticketBytes + wordBytes * wordsOf(carried.getIntOrFloatBitWidth()) * tile.columns * grid.across * (grid.parts + grid.groups(tile));
+  return ticketBytes + wordBytes * wordsOf(carried.getIntOrFloatBitWidth()) * tile.columns *
+                           grid.across * (grid.parts + grid.groups(tile));
 }
 
 //===----------------------------------------------------------------------===//
@@ -37,7 +39,9 @@ Value *LookBackScan::combine(Value *lhs, Value *rhs) {
   return lhs && rhs ? e.combineWith(prefix.combine, lhs, rhs) : lhs ? lhs : rhs;
 }
 
-Value *LookBackScan::identity(Type *type) { return DeviceEmitter::identityOf(prefix.combine, type); }
+Value *LookBackScan::identity(Type *type) {
+  return DeviceEmitter::identityOf(prefix.combine, type);
+}
 
 /// Of the thread `lane` below this one in the warp, or of thread `lane`.
 Value *LookBackScan::shuffle(Value *value, bool up, Value *lane) {
@@ -54,7 +58,8 @@ Value *LookBackScan::scanRows(Value *value) {
   return value;
 }
 
-/// Of the warps before this one (null in a single one), and of all of the block; `own` is the warp's, in its last row.
+/// Of the warps before this one (null in a single one), and of all of the block; `own` is the
+/// warp's, in its last row.
 std::pair<Value *, Value *> LookBackScan::combineWarps(Value *own, const Twine &name) {
   Type *type = own->getType();
   GlobalVariable *totals = e.shared(ArrayType::get(type, warps * across), name);
@@ -77,19 +82,22 @@ std::pair<Value *, Value *> LookBackScan::combineWarps(Value *own, const Twine &
 //===----------------------------------------------------------------------===//
 
 void LookBackScan::takeTicket() {
-  Value *thread = b.CreateTrunc(e.readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, ScanTile::threads), b.getInt32Ty());
+  Value *thread = b.CreateTrunc(e.readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, ScanTile::threads),
+                                b.getInt32Ty());
   Value *number = nullptr;
   if (looksBack()) {
     GlobalVariable *taken = e.shared(b.getInt32Ty(), "number");
     e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
-      Value *next = b.CreateAtomicRMW(AtomicRMWInst::Add, workspace, i32(1), Align(4), AtomicOrdering::Monotonic,
+      Value *next = b.CreateAtomicRMW(AtomicRMWInst::Add, workspace, i32(1), Align(4),
+                                      AtomicOrdering::Monotonic,
                                       b.getContext().getOrInsertSyncScopeID("device"));
       b.CreateStore(next, taken);
     });
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
     number = b.CreateLoad(b.getInt32Ty(), taken);
   } else {
-    number = b.CreateTrunc(e.readSreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, numBlocks()), b.getInt32Ty());
+    number = b.CreateTrunc(e.readSreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, numBlocks()),
+                           b.getInt32Ty());
   }
   part = grid.across == 1 ? number : b.CreateUDiv(number, i32(grid.across));
   column = grid.across == 1 ? i32(0) : b.CreateURem(number, i32(grid.across));
@@ -106,17 +114,19 @@ void LookBackScan::emit(Value *memory) {
   rounds = tile.each / stepLanes;
   across = tile.columns;
   rows = DeviceEmitter::warp / across;
-  // Elements of so many blocks together are on their way from memory. Registers for six are there where a step is short,
-  // and its elements are enough to come to its results.
+  // Elements of so many blocks together are on their way from memory. Registers for six are there
+  // where a step is short, and its elements are enough to come to its results.
   constexpr size_t shortStep = 8;
   mlir::Type carried = tgl::ForOp(prefix.loop).getIterArgs()[0].getType();
   bool isLean = tile.columns == 1 && wordsOf(carried.getIntOrFloatBitWidth()) == 1 &&
-                prefix.before.size() + prefix.after.size() <= shortStep && (stepLanes > 1 || !usesExclusive());
+                prefix.before.size() + prefix.after.size() <= shortStep &&
+                (stepLanes > 1 || !usesExclusive());
   if (isLean)
     b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "6");
   takeTicket();
 
-  Value *number = b.CreateZExt(b.CreateAdd(b.CreateMul(column, i32(across)), inRow), b.getInt64Ty(), "", true);
+  Value *number =
+      b.CreateZExt(b.CreateAdd(b.CreateMul(column, i32(across)), inRow), b.getInt64Ty(), "", true);
   if (points % across) {
     pointExists = b.CreateICmpULT(number, b.getInt64(points));
     number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.getInt64(points - 1));
@@ -143,7 +153,8 @@ void LookBackScan::emitLoop() {
     earlier = lookBack(init);
     Value *isLast = b.CreateICmpEQ(b.CreateURem(part, i32(tile.group)), i32(tile.group - 1));
     e.emitIf(b.CreateAnd(publishes, isLast), [&] {
-      publish(statusWordsAt(/*ofGroups=*/true, b.CreateUDiv(part, i32(tile.group)), type), combine(earlier, total));
+      publish(statusWordsAt(/*ofGroups=*/true, b.CreateUDiv(part, i32(tile.group)), type),
+              combine(earlier, total));
     });
   }
   before = combine(earlier, before);
@@ -172,8 +183,8 @@ void LookBackScan::at(Round &round, function_ref<void()> body) {
   body();
 }
 
-/// Once for parts with all their steps, whose places are constants apart, and once for the last one, if it has fewer. What
-/// they leave in the rounds is merged.
+/// Once for parts with all their steps, whose places are constants apart, and once for the last
+/// one, if it has fewer. What they leave in the rounds is merged.
 void LookBackScan::inFullOrRagged(function_ref<void(bool isWhole)> body) {
   if (count % tile.steps() == 0)
     return body(true);
@@ -225,7 +236,8 @@ void LookBackScan::locate(Round &round, unsigned number, bool isWhole) {
     step = b.CreateBinaryIntrinsic(Intrinsic::umin, step, b.getInt64(count - stepLanes));
   }
   Value *last = b.CreateNSWSub(e.emitIndex(loop.getHighExpr()), b.getInt64(stepLanes));
-  round.base = loop.getReverse() ? b.CreateNSWSub(last, step) : b.CreateNSWAdd(e.emitIndex(loop.getLowExpr()), step);
+  round.base = loop.getReverse() ? b.CreateNSWSub(last, step)
+                                 : b.CreateNSWAdd(e.emitIndex(loop.getLowExpr()), step);
 }
 
 /// All that the loop does without the total.
@@ -258,7 +270,8 @@ void LookBackScan::load() {
 /// Whether more than the sums up to each step is wanted: those before it.
 bool LookBackScan::usesExclusive() const {
   mlir::Value carried = tgl::ForOp(prefix.loop).getIterArgs()[0];
-  return stepLanes > 1 || !all_of(carried.getUsers(), [&](mlir::Operation *user) { return user == prefix.combine; });
+  return stepLanes > 1 ||
+         !all_of(carried.getUsers(), [&](mlir::Operation *user) { return user == prefix.combine; });
 }
 
 /// Totals up to each element in the warp; the warp's.
@@ -273,7 +286,9 @@ Value *LookBackScan::scanWarp() {
       round.before = combine(total, lower);
     }
     round.with = combine(total, with);
-    total = rows > 1 ? shuffle(round.with, /*up=*/false, b.CreateAdd(inRow, i32((rows - 1) * across))) : round.with;
+    total = rows > 1
+                ? shuffle(round.with, /*up=*/false, b.CreateAdd(inRow, i32((rows - 1) * across)))
+                : round.with;
   }
   return total;
 }
@@ -318,8 +333,11 @@ void LookBackScan::write(Round &round, Value *before) {
 
 /// The words of this thread's point, of a part's total or of that of all groups up to one.
 Value *LookBackScan::statusWordsAt(bool ofGroups, Value *number, Type *type) {
-  int64_t each = wordsOf(type->getPrimitiveSizeInBits()), groups = grid.groups(tile), per = ofGroups ? groups : grid.parts;
-  auto wide = [&](Value *value) { return b.CreateZExt(value, b.getInt64Ty(), "", /*IsNonNeg=*/true); };
+  int64_t each = wordsOf(type->getPrimitiveSizeInBits()), groups = grid.groups(tile),
+          per = ofGroups ? groups : grid.parts;
+  auto wide = [&](Value *value) {
+    return b.CreateZExt(value, b.getInt64Ty(), "", /*IsNonNeg=*/true);
+  };
   Value *locate = b.CreateNSWAdd(b.CreateNSWMul(wide(column), b.getInt64(per)), wide(number));
   if (ofGroups)
     locate = b.CreateNSWAdd(locate, b.getInt64(grid.across * grid.parts));
@@ -330,11 +348,13 @@ Value *LookBackScan::statusWordsAt(bool ofGroups, Value *number, Type *type) {
 
 void LookBackScan::publish(Value *words, Value *value) {
   Type *type = value->getType();
-  Value *whole = b.CreateZExt(b.CreateBitCast(value, b.getIntNTy(type->getPrimitiveSizeInBits())), b.getInt64Ty());
+  Value *whole = b.CreateZExt(b.CreateBitCast(value, b.getIntNTy(type->getPrimitiveSizeInBits())),
+                              b.getInt64Ty());
   for (unsigned word = 0; word < wordsOf(type->getPrimitiveSizeInBits()); ++word) {
     Value *half = b.CreateAnd(b.CreateLShr(whole, 32 * word), b.getInt64(UINT32_MAX));
-    StoreInst *store = b.CreateAlignedStore(b.CreateOr(half, b.getInt64(int64_t(1) << 32)),
-                                            b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), words, word), Align(8));
+    StoreInst *store =
+        b.CreateAlignedStore(b.CreateOr(half, b.getInt64(int64_t(1) << 32)),
+                             b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), words, word), Align(8));
     store->setAtomic(AtomicOrdering::Monotonic, b.getContext().getOrInsertSyncScopeID("device"));
   }
 }
@@ -351,8 +371,8 @@ LookBackScan::Values LookBackScan::awaitStatus(ArrayRef<Value *> places, Type *t
   Value *seen = nullptr;
   for (Value *locate : places)
     for (unsigned word = 0; word < each; ++word) {
-      LoadInst *load =
-          b.CreateAlignedLoad(b.getInt64Ty(), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), locate, word), Align(8));
+      LoadInst *load = b.CreateAlignedLoad(
+          b.getInt64Ty(), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), locate, word), Align(8));
       load->setAtomic(AtomicOrdering::Monotonic, b.getContext().getOrInsertSyncScopeID("device"));
       words.push_back(load);
       seen = seen ? b.CreateAnd(seen, load) : load;
@@ -370,16 +390,19 @@ LookBackScan::Values LookBackScan::awaitStatus(ArrayRef<Value *> places, Type *t
   return values;
 }
 
-/// The total before the tile. What comes before the group, and then its earlier parts, are dealt out in that order to the
-/// threads with the same points: all of it is looked for at once.
+/// The total before the tile. What comes before the group, and then its earlier parts, are dealt
+/// out in that order to the threads with the same points: all of it is looked for at once.
 Value *LookBackScan::lookBack(Value *init) {
   Type *type = init->getType();
   int64_t threads = int64_t(rows) * warps, each = std::max<int64_t>(1, tile.group / threads);
-  Value *inGroup = b.CreateURem(part, i32(tile.group)), *group = b.CreateUDiv(part, i32(tile.group));
+  Value *inGroup = b.CreateURem(part, i32(tile.group)),
+        *group = b.CreateUDiv(part, i32(tile.group));
   Value *first = b.CreateMul(b.CreateAdd(b.CreateMul(warpNumber, i32(rows)), row), i32(each));
   Value *isFirst = b.CreateICmpEQ(first, i32(0)), *hasGroups = b.CreateICmpNE(group, i32(0));
   Value *none = identity(type), *start = b.CreateSelect(isFirst, init, none);
-  auto atLeast1 = [&](Value *value) { return b.CreateBinaryIntrinsic(Intrinsic::umax, value, i32(1)); };
+  auto atLeast1 = [&](Value *value) {
+    return b.CreateBinaryIntrinsic(Intrinsic::umax, value, i32(1));
+  };
   Value *own = e.emitIfElse(
       b.CreateAnd(b.CreateICmpULE(first, inGroup), b.CreateICmpNE(part, i32(0))),
       [&] {
@@ -391,10 +414,13 @@ Value *LookBackScan::lookBack(Value *init) {
           taken = b.CreateSub(b.CreateAdd(taken, b.CreateMul(group, i32(tile.group))), i32(1));
           Value *locate = statusWordsAt(/*ofGroups=*/false, taken, type);
           if (number == 0)
-            locate = b.CreateSelect(b.CreateAnd(isFirst, hasGroups),
-                                   statusWordsAt(/*ofGroups=*/true, b.CreateSub(atLeast1(group), i32(1)), type), locate);
+            locate = b.CreateSelect(
+                b.CreateAnd(isFirst, hasGroups),
+                statusWordsAt(/*ofGroups=*/true, b.CreateSub(atLeast1(group), i32(1)), type),
+                locate);
           places.push_back(locate);
-          exist.push_back(number ? b.CreateICmpULE(wanted, inGroup) : b.CreateOr(b.CreateNot(isFirst), hasGroups));
+          exist.push_back(number ? b.CreateICmpULE(wanted, inGroup)
+                                 : b.CreateOr(b.CreateNot(isFirst), hasGroups));
         }
         Value *sum = nullptr;
         for (auto [value, exists] : zip_equal(awaitStatus(places, type), exist))

@@ -6,20 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A loop in tiles (strategies/scan/plan/ScanTile.h): elements are read once and written once. (Merrill and Garland, "Single-pass
-// Parallel Prefix Scan with Decoupled Look-back", 2016; here what is added up, and in which order, is the same in every
-// run.) A block
+// A loop in tiles (strategies/scan/plan/ScanTile.h): elements are read once and written once.
+// (Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016; here
+// what is added up, and in which order, is the same in every run.) A block
 //
-//   takes a number        blocks that run have the smallest ones, so who waits for an earlier tile waits for one that runs
-//   loads its elements    into registers, neighbours side by side in a warp, all under way together
-//   adds them up          in a thread, by shuffles in a warp, through shared memory between warps
-//   publishes its total
-//   looks back            for the totals of all earlier parts of its group, one in each thread, and for the total of all
+//   takes a number        blocks that run have the smallest ones, so who waits for an earlier tile
+//   waits for one that runs loads its elements    into registers, neighbours side by side in a
+//   warp, all under way together adds them up          in a thread, by shuffles in a warp, through
+//   shared memory between warps publishes its total looks back            for the totals of all
+//   earlier parts of its group, one in each thread, and for the total of all
 //                         groups before, which the last part of each group publishes
 //   writes its results
 //
-// A published value is a word of 64 bits in memory that is zero before the launch: 32 bits of the value, and 1 above them.
-// One atomic access brings both, so that nothing else needs an order in memory.
+// A published value is a word of 64 bits in memory that is zero before the launch: 32 bits of the
+// value, and 1 above them. One atomic access brings both, so that nothing else needs an order in
+// memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_SCAN_LOWER_LOOKBACKSCAN_H
@@ -50,23 +51,24 @@ private:
   int64_t points, count;
   ScanGrid grid;
 
-  // A warp's threads: `across` points, and for each of them `rows` threads with different steps. (Vectors of points would
-  // need four times the registers for totals: 79 in place of 48, and with them three blocks at once in place of five.)
+  // A warp's threads: `across` points, and for each of them `rows` threads with different steps.
+  // (Vectors of points would need four times the registers for totals: 79 in place of 48, and with
+  // them three blocks at once in place of five.)
   unsigned across = 1, rows = 1;
   unsigned stepLanes = 1, rounds = 1; ///< elements of a thread: their product
   llvm::Value *workspace = nullptr;
   llvm::Value *inRow = nullptr, *row = nullptr, *warpNumber = nullptr; ///< i32: of the thread
-  llvm::Value *part = nullptr, *column = nullptr;                    ///< i32: the tile
-  llvm::Value *pointExists = nullptr;                                ///< null: always
+  llvm::Value *part = nullptr, *column = nullptr;                      ///< i32: the tile
+  llvm::Value *pointExists = nullptr;                                  ///< null: always
 
   /// The values of a thread in a round.
   struct Round {
-    llvm::Value *exists = nullptr; ///< null: always
-    llvm::Value *base = nullptr;   ///< i64: the first step's index
+    llvm::Value *exists = nullptr;      ///< null: always
+    llvm::Value *base = nullptr;        ///< i64: the first step's index
     llvm::SmallVector<Values, 0> found; ///< results of the operations without the total
-    Values upTo;                   ///< by step lane, in order: of the vector up to there
-    llvm::Value *before = nullptr; ///< of the warp's elements before; null: nothing
-    llvm::Value *with = nullptr;   ///< and with these
+    Values upTo;                        ///< by step lane, in order: of the vector up to there
+    llvm::Value *before = nullptr;      ///< of the warp's elements before; null: nothing
+    llvm::Value *with = nullptr;        ///< and with these
   };
   llvm::SmallVector<Round, 0> inRounds;
 

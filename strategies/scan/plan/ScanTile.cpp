@@ -28,7 +28,8 @@ std::optional<ScanTile> ScanTile::of(ForOp loop) {
 }
 
 ScanGrid::ScanGrid(const ScanTile &tile, int64_t points, int64_t steps)
-    : across(llvm::divideCeil(points, tile.columns)), parts(llvm::divideCeil(steps, tile.steps())) {}
+    : across(llvm::divideCeil(points, tile.columns)), parts(llvm::divideCeil(steps, tile.steps())) {
+}
 
 int64_t ScanGrid::groups(const ScanTile &tile) const { return llvm::divideCeil(parts, tile.group); }
 
@@ -40,7 +41,8 @@ static bool runsAlongSteps(ForOp loop) {
     near += !stride || *stride == 0 ? 0 : *stride == 1 ? 1 : -1;
   };
   loop.getBody().walk([&](ReadOp read) { visit(read.getTensorType(), read.getSubscriptExprs()); });
-  loop.getBody().walk([&](WriteOp write) { visit(write.getTensorType(), write.getSubscriptExprs()); });
+  loop.getBody().walk(
+      [&](WriteOp write) { visit(write.getTensorType(), write.getSubscriptExprs()); });
   return near > 0;
 }
 
@@ -54,9 +56,10 @@ static int64_t maxPerThread(ForOp loop) {
   return reads <= 2 && operations <= 12 ? 16 : operations <= 32 ? 8 : 4;
 }
 
-Matched<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop &prefix, int64_t threads) {
-  // Blocks that take whole rows of vectors are as fast where the rows fill the machine, or are short; so are threads with
-  // columns of their own.
+Matched<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop &prefix,
+                                         int64_t threads) {
+  // Blocks that take whole rows of vectors are as fast where the rows fill the machine, or are
+  // short; so are threads with columns of their own.
   constexpr int64_t shortRow = 8192, shortOddRow = 2048, shortColumn = 256, vector = 4;
   constexpr int64_t maxColumns = 32, fewerColumns = 8, minPointsAcross = 8, minPerThread = 4;
   constexpr int64_t minGroup = 8, maxPartsOfThread = 4;
@@ -64,8 +67,10 @@ Matched<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop 
   ForOp loop = prefix.loop;
   std::optional<int64_t> steps = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
   if (!points || !steps || *points <= 0 || *steps <= 0)
-    return Mismatch{"the length of the scan, or the number of scans, is not known when compiling", "compile for known sizes (-d)", loop};
-  std::string shape = std::to_string(*points) + " scans of " + std::to_string(*steps) + " elements: ";
+    return Mismatch{"the length of the scan, or the number of scans, is not known when compiling",
+                    "compile for known sizes (-d)", loop};
+  std::string shape =
+      std::to_string(*points) + " scans of " + std::to_string(*steps) + " elements: ";
   ScanTile tile{1, maxPerThread(loop), 0};
   int64_t resident = std::max<int64_t>(threads / ScanTile::threads, 1);
   if (runsAlongSteps(loop)) {
@@ -75,7 +80,9 @@ Matched<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop 
   } else {
     if (*steps < shortColumn || *points >= threads)
       return Mismatch{shape + "a thread for a column is as fast", "", loop};
-    auto columnsOf = [&](int64_t most) { return std::min<int64_t>(llvm::PowerOf2Ceil(*points), most); };
+    auto columnsOf = [&](int64_t most) {
+      return std::min<int64_t>(llvm::PowerOf2Ceil(*points), most);
+    };
     // Tiles of fewer have more steps: with few points fewer groups follow each other.
     tile.columns = columnsOf(maxColumns);
     if (ScanGrid(tile, *points, *steps).across < minPointsAcross)
@@ -89,9 +96,11 @@ Matched<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop 
     tile.each /= 2;
   ScanGrid grid(tile, *points, *steps);
   int64_t count;
-  if (llvm::MulOverflow(grid.across, grid.parts, count) || count > std::numeric_limits<int32_t>::max())
+  if (llvm::MulOverflow(grid.across, grid.parts, count) ||
+      count > std::numeric_limits<int32_t>::max())
     return Mismatch{shape + "more than 2^31 tiles", "", loop};
-  // Tiles that run at once are of so many parts. Groups follow each other, 2 us each: theirs should take longer to read.
+  // Tiles that run at once are of so many parts. Groups follow each other, 2 us each: theirs should
+  // take longer to read.
   int64_t atOnce = llvm::bit_floor(uint64_t(std::max<int64_t>(resident / grid.across, 1)));
   int64_t longestGroup = maxPartsOfThread * ScanTile::threads / tile.columns;
   tile.group = std::clamp(atOnce, minGroup, longestGroup);

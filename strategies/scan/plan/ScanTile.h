@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A loop that carries a total, in a statement of its own, is cut into tiles: some neighbouring points, and a part of the
-// steps. Blocks take tiles as they come, all points' first parts first. A tile gets the total before it from the totals
-// of the tiles before it in its group of parts and from that of all groups before (strategies/scan/lower/LookBackScan.h). The shape
-// is written into the loop (attribute `scan_tile`).
+// A loop that carries a total, in a statement of its own, is cut into tiles: some neighbouring
+// points, and a part of the steps. Blocks take tiles as they come, all points' first parts first. A
+// tile gets the total before it from the totals of the tiles before it in its group of parts and
+// from that of all groups before (strategies/scan/lower/LookBackScan.h). The shape is written into
+// the loop (attribute `scan_tile`).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_SCAN_PLAN_SCANTILE_H
@@ -43,7 +44,8 @@ struct ScanGrid {
 };
 
 /// For a machine that so many threads keep busy; nothing where tiles gain nothing.
-Matched<ScanTile> chooseScanTile(tgl::ParallelOp statement, const PrefixLoop &prefix, int64_t threads);
+Matched<ScanTile> chooseScanTile(tgl::ParallelOp statement, const PrefixLoop &prefix,
+                                 int64_t threads);
 
 /// The loop of a statement that is nothing but one in tiles.
 std::optional<PrefixLoop> matchLookBackScan(tgl::ParallelOp statement);

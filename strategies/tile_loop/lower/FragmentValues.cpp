@@ -38,7 +38,7 @@ void FusedTileLoop::setOperands(mlir::Operation *op, unsigned row, unsigned colu
 /// `body` at each point of a thread that a value varies along.
 FusedTileLoop::Fragment
 FusedTileLoop::forPoints(bool rows, bool columns, const Scope *scope,
-                          function_ref<Value *(unsigned row, unsigned column)> body) {
+                         function_ref<Value *(unsigned row, unsigned column)> body) {
   Fragment result{rows, columns, {}};
   unsigned numRows = rows ? 2 : 1, numColumns = columns ? scope->own() : 1;
   result.values.resize(numRows * numColumns);
@@ -121,7 +121,8 @@ void FusedTileLoop::emitWrite(tgl::WriteOp op, const Scope *scope) {
       }
     };
     Value *condition = rowExists[row];
-    if (tile.clusterBlocks > 1 && !(scope && scope->isSplitAcrossCluster)) // all blocks of the cluster have the same
+    if (tile.clusterBlocks > 1 &&
+        !(scope && scope->isSplitAcrossCluster)) // all blocks of the cluster have the same
       condition = e.emitAnd(condition, b.CreateICmpEQ(clusterRank, i32(0)));
     if (!scope)
       condition = e.emitAnd(condition, b.CreateICmpEQ(b.CreateAnd(lane, i32(3)), i32(0)));
@@ -214,7 +215,7 @@ bool FusedTileLoop::isSplitAcrossCluster(tgl::ReduceOp op) {
 
 /// `otherwise` at what a row's bounds leave out.
 void FusedTileLoop::keepInBounds(Values &values, const Scope &scope, tgl::ReduceOp op,
-                                  Value *otherwise) {
+                                 Value *otherwise) {
   tgl::AxisRange range = tgl::getAxisRange(cast<tgl::AxesOp>(op.getOperation()), 0);
   tgl::TilesOp tiles = plan.tiles;
   Values lows, highs;
@@ -242,7 +243,7 @@ void FusedTileLoop::keepInBounds(Values &values, const Scope &scope, tgl::Reduce
 /// A `where` over rows and columns: its condition is computed in tiles alone where it does not hold
 /// throughout.
 void FusedTileLoop::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
-                                ArrayRef<Comparison> mask) {
+                               ArrayRef<Comparison> mask) {
   Value *isPartial = nullptr;
   for (const Comparison &comparison : mask) {
     bool grows = tgl::stepAlong(comparison.expr, scope.axis).value_or(0) >= 0;
@@ -252,7 +253,8 @@ void FusedTileLoop::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
     Value *fails = b.CreateICmpSLT(atRow(comparison.expr, /*wantsLargest=*/false), i64(0));
     isPartial = isPartial ? b.CreateOr(isPartial, fails) : fails;
   }
-  Fragment kept = full(fragmentOf(op.getTrueValue()), scope), other = fragmentOf(op.getFalseValue());
+  Fragment kept = full(fragmentOf(op.getTrueValue()), scope),
+           other = fragmentOf(op.getFalseValue());
   // What is infinite is so before it is multiplied, too.
   std::optional<Scaled> scaled;
   if (all_of(other.values, [](Value *value) { return match(value, m_Inf()); }))
@@ -286,7 +288,8 @@ void FusedTileLoop::store(tgl::WriteOp op, const Scope &scope) {
   bool isLeft = all_of(op.getTensor().getUsers(), [&](mlir::Operation *user) {
     return isa<tgl::WriteOp>(user) || any_of(plan.products, [&](const TileLoopProduct &product) {
              auto read = dyn_cast<tgl::ReadOp>(user);
-             return read && product.terms == 1 && product.aValue == read.getResult() && read->hasOneUse();
+             return read && product.terms == 1 && product.aValue == read.getResult() &&
+                    read->hasOneUse();
            });
   });
   mlir::Value value = op.getValue();

@@ -18,7 +18,8 @@ using tgl::ValueExpr;
 
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
 
-FusedTileLoop::FusedTileLoop(DeviceEmitter &emitter, const TileLoopPlan &plan, const TileLoopShape &tile)
+FusedTileLoop::FusedTileLoop(DeviceEmitter &emitter, const TileLoopPlan &plan,
+                             const TileLoopShape &tile)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), axes(axesOfOp(tgl::ParallelOp(plan.op))),
       rowAxis(axes.getAxes()[plan.row]) {
   isWarpSpecialized = tegula::isWarpSpecialized(plan, tile);
@@ -38,7 +39,8 @@ int64_t FusedTileLoop::numRowBlocks() const {
 }
 
 IndexExpr FusedTileLoop::numBlocks() const {
-  return staysForBlocks() ? int64_t(e.options.multiprocessors) : numRowBlocks() * tile.clusterBlocks;
+  return staysForBlocks() ? int64_t(e.options.multiprocessors)
+                          : numRowBlocks() * tile.clusterBlocks;
 }
 
 SmallVector<mlir::Value> FusedTileLoop::alignedTensors() const {
@@ -57,7 +59,9 @@ void FusedTileLoop::layOut() {
   auto kBlocksOf = [](int64_t points) -> unsigned {
     return divideCeil(points, WgmmaSharedLayout::lineElements);
   };
-  auto extentOf = [](int64_t lines) -> unsigned { return alignTo(lines, WgmmaSharedLayout::lineElements); };
+  auto extentOf = [](int64_t lines) -> unsigned {
+    return alignTo(lines, WgmmaSharedLayout::lineElements);
+  };
   for (const TileLoopProduct &planned : plan.products) {
     BlockArgument summed = axesOfOp(tgl::ReduceOp(planned.reduce)).getAxes()[0];
     BlockArgument columnAxis = axesOfOp(tgl::ParallelOp(planned.nest)).getAxes()[0];
@@ -69,21 +73,21 @@ void FusedTileLoop::layOut() {
                     unsigned(planned.reducesTile ? tile.columns : fixed)};
     if (planned.a)
       product.a = Staged{planned.a,
-                           rowAxis,
-                           summed,
-                           rowAxis,
-                           {planned.aKMajor, 1, unsigned(tile.rows())},
-                           kBlocksOf(fixed),
-                           0,
-                           planned.terms};
+                         rowAxis,
+                         summed,
+                         rowAxis,
+                         {planned.aKMajor, 1, unsigned(tile.rows())},
+                         kBlocksOf(fixed),
+                         0,
+                         planned.terms};
     product.b = Staged{planned.b,
-                            columnAxis,
-                            summed,
-                            planned.reducesTile ? summed : columnAxis,
-                            {planned.bKMajor, 1, extentOf(product.columns)},
-                            kBlocksOf(product.depth),
-                            0,
-                            planned.terms};
+                       columnAxis,
+                       summed,
+                       planned.reducesTile ? summed : columnAxis,
+                       {planned.bKMajor, 1, extentOf(product.columns)},
+                       kBlocksOf(product.depth),
+                       0,
+                       planned.terms};
     products.push_back(product);
   }
   for (Product &product : products)
@@ -97,7 +101,8 @@ void FusedTileLoop::layOut() {
   }
   exchangeBase = base;
   if (splitsSums())
-    base += tile.exchanges() * tile.warpgroups * (bytesOfRound(plan, tile) + TileLoopShape::exchangeState);
+    base += tile.exchanges() * tile.warpgroups *
+            (bytesOfRound(plan, tile) + TileLoopShape::exchangeState);
   assert(base == sharedBytes() && "the plan counts the same bytes");
 }
 
@@ -144,8 +149,8 @@ int64_t FusedTileLoop::batchesTogether(int64_t batches) const {
 
 /// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
 /// last rows, which may have most of them, first: of several batches, so that none is left to the
-/// end, and where blocks stay of all: only then do they have about the same to do. `number`: i32, as
-/// many as a grid has blocks.
+/// end, and where blocks stay of all: only then do they have about the same to do. `number`: i32,
+/// as many as a grid has blocks.
 void FusedTileLoop::setBlock(Value *number) {
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), blocks = divideCeil(rows, tile.rows());
   Value *block = nullptr, *rest = nullptr;
@@ -299,7 +304,7 @@ void FusedTileLoop::findTargets() {
 
 /// The loop's values and temporaries from what is carried, two rows of each value.
 void FusedTileLoop::take(ArrayRef<Value *> carried, mlir::ValueRange names,
-                          ArrayRef<mlir::Value> kept) {
+                         ArrayRef<mlir::Value> kept) {
   for (mlir::Value name : names) {
     fragments[name] = {true, false, Values(carried.take_front(2))};
     carried = carried.drop_front(2);
@@ -313,7 +318,7 @@ void FusedTileLoop::take(ArrayRef<Value *> carried, mlir::ValueRange names,
 
 /// At least one tile. What is carried at the end.
 FusedTileLoop::Values FusedTileLoop::emitLoop(tgl::TilesOp op, ArrayRef<mlir::Value> kept,
-                                                Values carried) {
+                                              Values carried) {
   SmallVector<mlir::Value> results(op.getResults().begin(), op.getResults().end());
   startCopies();
   unsigned numCarried = carried.size();

@@ -6,17 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A nest whose rows go through a tile loop together (strategies/tile_loop/plan/TileLoop.h) as device code (sm_90a).
-// Each warpgroup of a block has 64 rows. All values of the nest lie in registers, as the sums of a
-// product do (Wgmma.h): thread t of the 128 has of 64 rows by C columns, with n = 0, 1, ... C/2
+// A nest whose rows go through a tile loop together (strategies/tile_loop/plan/TileLoop.h) as
+// device code (sm_90a). Each warpgroup of a block has 64 rows. All values of the nest lie in
+// registers, as the sums of a product do (Wgmma.h): thread t of the 128 has of 64 rows by C
+// columns, with n = 0, 1, ... C/2
 // - 1,
 //
 //   row 16 (t / 32) + t % 32 / 4 + 8 (n / 2 % 2)    column 8 (n / 4) + 2 (t % 4) + n % 2
 //
-// This is a *fragment*, the MMA accumulator layout: a thread holds two elements of a value that varies along rows, C / 4 of one
-// along columns, C / 2 of one along both, and one of a uniform value. Each operation of the nest is emitted for all elements.
-// A reduction along columns combines a thread's elements, then those of the four threads that share rows. Private temporaries
-// are fragments; those defined before the loop are carried by it.
+// This is a *fragment*, the MMA accumulator layout: a thread holds two elements of a value that
+// varies along rows, C / 4 of one along columns, C / 2 of one along both, and one of a uniform
+// value. Each operation of the nest is emitted for all elements. A reduction along columns combines
+// a thread's elements, then those of the four threads that share rows. Private temporaries are
+// fragments; those defined before the loop are carried by it.
 //
 //   left factors that the loop does not change to shared memory
 //   for each tile
@@ -30,14 +32,16 @@
 // that the loop carries it is started in the next iteration, and waited for where the temporary is
 // read: tensor cores multiply while the next tile's values are computed.
 //
-// Two consumer warpgroups are scheduled in ping-pong (PingPong.cpp): while one computes values, the MMAs of the other run. A
-// producer warpgroup loads tiles for both, and goes on with the next block of rows while the last one is stored. A block with
-// one warpgroup loads its tiles itself.
+// Two consumer warpgroups are scheduled in ping-pong (PingPong.cpp): while one computes values, the
+// MMAs of the other run. A producer warpgroup loads tiles for both, and goes on with the next block
+// of rows while the last one is stored. A block with one warpgroup loads its tiles itself.
 //
-// f32 operands are in split precision, two f16 terms each (TileLoopPrecision.cpp); three products of terms are accumulated for
-// each tile. If sums are as small as what the terms lose, all rows are recomputed by other code (TileLoopAccuracyCheck.cpp).
+// f32 operands are in split precision, two f16 terms each (TileLoopPrecision.cpp); three products
+// of terms are accumulated for each tile. If sums are as small as what the terms lose, all rows are
+// recomputed by other code (TileLoopAccuracyCheck.cpp).
 //
-// Tile loops with more columns than registers hold are split over the blocks of a cluster (TileLoopSplit.cpp).
+// Tile loops with more columns than registers hold are split over the blocks of a cluster
+// (TileLoopSplit.cpp).
 //
 // Rows beyond the last are the last again, and not written. Columns beyond the last count in no
 // reduction. What a `where` over rows and columns decides is decided for whole tiles where it can
@@ -47,9 +51,9 @@
 #ifndef TEGULA_STRATEGIES_TILE_LOOP_LOWER_FUSEDTILELOOP_H
 #define TEGULA_STRATEGIES_TILE_LOOP_LOWER_FUSEDTILELOOP_H
 
-#include "codegen/simt/DeviceEmitter.h"
-#include "codegen/nvgpu/Wgmma.h"
 #include "codegen/async/Async.h"
+#include "codegen/nvgpu/Wgmma.h"
+#include "codegen/simt/DeviceEmitter.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -61,7 +65,9 @@ public:
 
   IndexExpr numBlocks() const;
   unsigned cluster() const { return tile.clusterBlocks; }
-  unsigned threads() const { return numConsumerThreads() + (isWarpSpecialized ? Wgmma::threads : 0); }
+  unsigned threads() const {
+    return numConsumerThreads() + (isWarpSpecialized ? Wgmma::threads : 0);
+  }
   unsigned sharedBytes() const { return sharedBytesOf(plan, tile); }
   /// Tensors whose address must be a multiple of 16 bytes.
   llvm::SmallVector<mlir::Value> alignedTensors() const;
@@ -105,9 +111,10 @@ private:
   /// The columns of a nest or a reduction in the current code.
   struct Scope {
     mlir::BlockArgument axis;
-    unsigned columns;                   ///< columns of the fragment
-    bool isTile = false;                ///< whether they are the tile's points
-    bool isSplitAcrossCluster = false;  ///< whether the other blocks of the cluster have other columns
+    unsigned columns;    ///< columns of the fragment
+    bool isTile = false; ///< whether they are the tile's points
+    bool isSplitAcrossCluster =
+        false;               ///< whether the other blocks of the cluster have other columns
     Value *ragged = nullptr; ///< i1: some of them are beyond `high`; null: never
     Value *high = nullptr;   ///< i64
     Values numbers = {};     ///< i64, of this thread's columns
@@ -120,7 +127,7 @@ private:
     mlir::BlockArgument moving;            ///< the one of these axes that tiles or blocks divide
     WgmmaSharedLayout shared;
     unsigned kBlocks;
-    unsigned base;       ///< byte in shared memory; of the first stage
+    unsigned base;      ///< byte in shared memory; of the first stage
     unsigned terms = 1; ///< terms of split precision, one after the other
     unsigned termBytes() const { return kBlocks * shared.bytes(); }
     unsigned bytes() const { return terms * termBytes(); }
@@ -131,12 +138,14 @@ private:
     Staged b;
     unsigned columns, depth; ///< of a tile
     Value *ring = nullptr;   ///< ring of its stages, in a warp-specialised block
-    /// The loop-carried temporary that receives the accumulators of MMAs that the next iteration waits for.
+    /// The loop-carried temporary that receives the accumulators of MMAs that the next iteration
+    /// waits for.
     mlir::Value target = {};
-    Values scales = {}; ///< of planes: what the sums of each row are multiplied with; in words, of the left factor alone
+    Values scales = {}; ///< of planes: what the sums of each row are multiplied with; in words, of
+                        ///< the left factor alone
     llvm::SmallVector<Values> words = {};     ///< and this is what
     llvm::SmallVector<Values> nextWords = {}; ///< of this iteration, where they are ready early
-    Values accumulators = {};                         ///< which are not yet to be touched
+    Values accumulators = {};                 ///< which are not yet to be touched
   };
 
   // FusedTileLoop.cpp
@@ -166,7 +175,7 @@ private:
   Fragment fragmentOf(mlir::Value value);
   void setOperands(mlir::Operation *op, unsigned row, unsigned column);
   Fragment forPoints(bool rows, bool columns, const Scope *scope,
-                   llvm::function_ref<Value *(unsigned row, unsigned column)> body);
+                     llvm::function_ref<Value *(unsigned row, unsigned column)> body);
   void emitFragment(mlir::Operation *op, const Scope *scope);
   Value *emitPoint(mlir::Operation *op, bool isElement);
   void divideByRows(mlir::arith::DivFOp op, const Scope &scope);
@@ -232,7 +241,8 @@ private:
   Value *lowOfTile(Value *number);
   void awaitCopies();
   void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words);
-  void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words, unsigned first, unsigned columns);
+  void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words, unsigned first,
+                unsigned columns);
   void deferWaits();
   void settle(mlir::Value tensor);
   void prepareWords(tgl::ParallelOp nest);
@@ -247,7 +257,8 @@ private:
   struct SplitTensor {
     mlir::Value tensor;
     int64_t elements;
-    int64_t base; ///< byte offset in the workspace of the maxima that warps found; the terms follow them
+    int64_t base; ///< byte offset in the workspace of the maxima that warps found; the terms follow
+                  ///< them
     int64_t termBytes() const { return int64_t(llvm::alignTo(elements * 2, 256)); }
     int64_t termAt(unsigned term) const;
     int64_t end() const { return termAt(2); }
@@ -255,8 +266,10 @@ private:
   const SplitTensor *splitTensorOf(mlir::Value tensor) const;
   void layOutTerms();
   void forSplitTensors(llvm::function_ref<void(const SplitTensor &split, Value *block)> body);
-  Values forChunks(const SplitTensor &split, Value *block, llvm::ArrayRef<Value *> carried,
-                  llvm::function_ref<Values(Value *chunk, Value *element, llvm::ArrayRef<Value *> carried)> body);
+  Values forChunks(
+      const SplitTensor &split, Value *block, llvm::ArrayRef<Value *> carried,
+      llvm::function_ref<Values(Value *chunk, Value *element, llvm::ArrayRef<Value *> carried)>
+          body);
   Value *chunkAt(const SplitTensor &split, Value *number);
   Value *bytesAt(Value *bytes, int64_t distance);
   Value *exponentOf(Value *largest);
@@ -275,7 +288,8 @@ private:
   void startAccuracyFlag();
   void clearAccuracyFlag(Value *block, Value *memory);
   Value *smallestSum(const Product &product, unsigned row);
-  void flagSmallSums(const Product &product, const Values &accumulators, const Scope &scope, unsigned first);
+  void flagSmallSums(const Product &product, const Values &accumulators, const Scope &scope,
+                     unsigned first);
   void storeAccuracyFlag();
   int64_t lineOf(const SplitTensor &split) const;
   void flagInfinite(Value *largest);
@@ -291,17 +305,19 @@ private:
   std::vector<Product> products;
   bool isWarpSpecialized = false; ///< whether producer threads load and consumers multiply
   unsigned numRowStages = 1;
-  unsigned exchangeBase = 0;      ///< byte offset in shared memory of the buffers for partial sums of other blocks
-  Value *clusterRank = nullptr;   ///< i32: rank of the block in its cluster
-  /// Tiles of the blocks of rows done so far (i32), and whether an odd number of these blocks had tiles (i1).
+  unsigned exchangeBase =
+      0; ///< byte offset in shared memory of the buffers for partial sums of other blocks
+  Value *clusterRank = nullptr; ///< i32: rank of the block in its cluster
+  /// Tiles of the blocks of rows done so far (i32), and whether an odd number of these blocks had
+  /// tiles (i1).
   Value *tilesBefore = nullptr, *isOdd = nullptr;
   std::vector<SplitTensor> split;
   Value *workspace = nullptr;
   llvm::DenseMap<mlir::Value, Value *> inverses; ///< of the scales of tensors that are split
-  llvm::AllocaInst *accuracyFlag = nullptr;      ///< i32: not 0 if a sum of this thread was too small
+  llvm::AllocaInst *accuracyFlag = nullptr; ///< i32: not 0 if a sum of this thread was too small
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32
-  Value *producer = nullptr;                                        ///< i32, of `numProducers` threads
+  Value *producer = nullptr; ///< i32, of `numProducers` threads
   unsigned numProducers = 0;
   Value *firstRow = nullptr, *lastRow = nullptr,
         *rowsEnd = nullptr;         // i64: values of the axis in this block

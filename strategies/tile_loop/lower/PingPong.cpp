@@ -51,7 +51,8 @@ void FusedTileLoop::arriveAt(Value *number, unsigned threads) {
                     {number, i32(threads)});
 }
 
-/// A ring for each product. Nothing of those that copy is under way when they are done with a stage.
+/// A ring for each product. Nothing of those that copy is under way when they are done with a
+/// stage.
 void FusedTileLoop::makeRings() {
   for (auto [number, product] : enumerate(products))
     product.ring = async::makeRing(b, {.first = FirstOfProduct + perProduct * unsigned(number),
@@ -90,7 +91,9 @@ Value *FusedTileLoop::isSecond() { return b.CreateICmpEQ(warpgroup, i32(1)); }
 void FusedTileLoop::awaitTurn() { waitAt(b.CreateAdd(warpgroup, i32(Turn)), numConsumerThreads()); }
 
 /// To the other warpgroup.
-void FusedTileLoop::passTurn() { arriveAt(b.CreateSub(i32(Turn + 1), warpgroup), numConsumerThreads()); }
+void FusedTileLoop::passTurn() {
+  arriveAt(b.CreateSub(i32(Turn + 1), warpgroup), numConsumerThreads());
+}
 
 void FusedTileLoop::endTurns() {
   waitAt(b.CreateSelect(isSecond(), i32(Spare), i32(Turn)), numConsumerThreads());
@@ -101,13 +104,16 @@ void FusedTileLoop::endTurns() {
 //===----------------------------------------------------------------------===//
 
 bool FusedTileLoop::staysForBlocks() const {
-  return isWarpSpecialized && numRowStages == 2 && numRowBlocks() > int64_t(e.options.multiprocessors);
+  return isWarpSpecialized && numRowStages == 2 &&
+         numRowBlocks() > int64_t(e.options.multiprocessors);
 }
 
-/// `body` for each block of rows that the block has: with k blocks on the machine the i-th takes i, 2k-1-i, 2k+i, .., so
-/// that all have about as much to do where blocks of rows have less and less. The number of tiles of all of them.
+/// `body` for each block of rows that the block has: with k blocks on the machine the i-th takes i,
+/// 2k-1-i, 2k+i, .., so that all have about as much to do where blocks of rows have less and less.
+/// The number of tiles of all of them.
 Value *FusedTileLoop::forBlocks(function_ref<void()> body) {
-  Value *first = b.CreateUDiv(readSreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff), i32(tile.clusterBlocks));
+  Value *first = b.CreateUDiv(readSreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff),
+                              i32(tile.clusterBlocks));
   auto take = [&](Value *number) {
     setBlock(number);
     findTiles(plan.tiles);
@@ -124,23 +130,26 @@ Value *FusedTileLoop::forBlocks(function_ref<void()> body) {
   Value *inLast = b.CreateICmpSLT(whole % 2 ? last : first, i32(all % atOnce));
   Value *rounds = b.CreateAdd(i64(whole), b.CreateZExt(inLast, b.getInt64Ty()));
   e.keepNextLoopRolled = true;
-  return e.emitLoop(i64(0), rounds, i64(1), {i32(0), b.getFalse()}, [&](Value *round, ArrayRef<Value *> carried) {
-    tilesBefore = carried[0];
-    isOdd = carried[1];
-    Value *isBackwards = b.CreateTrunc(round, b.getInt1Ty());
-    Value *before = b.CreateMul(b.CreateTrunc(round, b.getInt32Ty()), i32(atOnce));
-    take(b.CreateAdd(before, b.CreateSelect(isBackwards, last, first)));
-    return Values{inAll(numTiles), b.CreateXor(carried[1], b.CreateICmpSGT(numTiles, i64(0)))};
-  }, "rows")[0];
+  return e.emitLoop(
+      i64(0), rounds, i64(1), {i32(0), b.getFalse()},
+      [&](Value *round, ArrayRef<Value *> carried) {
+        tilesBefore = carried[0];
+        isOdd = carried[1];
+        Value *isBackwards = b.CreateTrunc(round, b.getInt1Ty());
+        Value *before = b.CreateMul(b.CreateTrunc(round, b.getInt32Ty()), i32(atOnce));
+        take(b.CreateAdd(before, b.CreateSelect(isBackwards, last, first)));
+        return Values{inAll(numTiles), b.CreateXor(carried[1], b.CreateICmpSGT(numTiles, i64(0)))};
+      },
+      "rows")[0];
 }
 
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// The tiles of a block of rows, and the rows before the first. Where a stage is to be filled again it is waited for: when
-/// the first tile has a stage all tiles but the last of the rows before have been multiplied, and so have the rows before
-/// those, whose place these rows get.
+/// The tiles of a block of rows, and the rows before the first. Where a stage is to be filled again
+/// it is waited for: when the first tile has a stage all tiles but the last of the rows before have
+/// been multiplied, and so have the rows before those, whose place these rows get.
 void FusedTileLoop::copyTiles(const Product &product) {
   auto acquire = [&](Value *number) { async::acquire(b, product.ring, inAll(number)); };
   if (product.a)
@@ -161,8 +170,8 @@ void FusedTileLoop::copyTiles(const Product &product) {
   });
 }
 
-/// For all blocks of rows. At the end it waits until all stages are empty: so those that multiply need not know whether
-/// somebody waits.
+/// For all blocks of rows. At the end it waits until all stages are empty: so those that multiply
+/// need not know whether somebody waits.
 void FusedTileLoop::copyAllTiles(const Product &product) {
   tilesBefore = forBlocks([&] { copyTiles(product); });
   for (unsigned number = 0; number < numStages; ++number)

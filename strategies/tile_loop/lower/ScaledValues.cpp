@@ -76,24 +76,28 @@ std::optional<FusedTileLoop::Scaled> FusedTileLoop::withoutScale(ArrayRef<Value 
   return std::nullopt;
 }
 
-/// The size of a row's shift from which on a product with log2 e, rounded, may be off by more than 2.
+/// The size of a row's shift from which on a product with log2 e, rounded, may be off by more
+/// than 2.
 static constexpr int largeShift = 25;
 
 /// The power of two that brings a large number (f32) to 2^largeShift or less.
 Value *FusedTileLoop::powerThatShrinks(Value *size) {
   constexpr int bias = 127, mantissaBits = 23;
   Value *exponent = b.CreateLShr(b.CreateBitCast(size, b.getInt32Ty()), i32(mantissaBits));
-  return b.CreateBitCast(b.CreateShl(b.CreateSub(i32(2 * bias + largeShift - 1), exponent), i32(mantissaBits)), b.getFloatTy());
+  return b.CreateBitCast(
+      b.CreateShl(b.CreateSub(i32(2 * bias + largeShift - 1), exponent), i32(mantissaBits)),
+      b.getFloatTy());
 }
 
 /// exp(c x - m) with m of rows alone, which a softmax is made of: 2^(x (c log2 e) - m log2 e) takes
 /// one multiplication and addition. It adds errors of |c x| 2^-23 and |m| 2^-24, those of numbers
 /// of f32 of their size.
 ///
-/// Of a large m, such as the -1e9 or -1e30 that a mask writes, that would make 0 or infinity of the power of 0. There numbers
-/// are equal or at least 2 apart, and differ by their own error if so: the power of e is taken to be that of 2, and 2^(x - m) is
-/// exact. A product c x is not the one that was rounded to m: it is as far from m as m's own error is, which is made less than 1
-/// by a power of two for both, so that what is not as near to m as this is 0.
+/// Of a large m, such as the -1e9 or -1e30 that a mask writes, that would make 0 or infinity of the
+/// power of 0. There numbers are equal or at least 2 apart, and differ by their own error if so:
+/// the power of e is taken to be that of 2, and 2^(x - m) is exact. A product c x is not the one
+/// that was rounded to m: it is as far from m as m's own error is, which is made less than 1 by a
+/// power of two for both, so that what is not as near to m as this is 0.
 bool FusedTileLoop::emitShiftedExp(mlir::Operation *op, const Scope &scope) {
   auto shift = op->getOperand(0).getDefiningOp<mlir::arith::SubFOp>();
   if (!isa<mlir::math::ExpOp>(op) || !shift || !shift.getType().isF32())
@@ -114,7 +118,8 @@ bool FusedTileLoop::emitShiftedExp(mlir::Operation *op, const Scope &scope) {
     Value *large = factor == 1 ? ConstantFP::get(type, 1) : powerThatShrinks(size);
     factors.push_back(b.CreateSelect(isSmall, ConstantFP::get(type, factor * numbers::log2e),
                                      b.CreateFMul(large, ConstantFP::get(type, factor))));
-    offsets.push_back(b.CreateFNeg(b.CreateFMul(own, b.CreateSelect(isSmall, ConstantFP::get(type, numbers::log2e), large))));
+    offsets.push_back(b.CreateFNeg(
+        b.CreateFMul(own, b.CreateSelect(isSmall, ConstantFP::get(type, numbers::log2e), large))));
   }
   fragments[op->getResult(0)] = forPoints(true, true, &scope, [&](unsigned row, unsigned column) {
     Value *power = b.CreateIntrinsic(type, Intrinsic::fma,

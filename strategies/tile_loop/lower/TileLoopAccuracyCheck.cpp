@@ -6,33 +6,38 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tensor's planes have one scale (TileLoopPrecision.cpp). An element far below the largest keeps fewer bits than f32 has, or
-// none: of heads in other units, of keys beside rows that a mask leaves out and that hold anything. Where large elements
-// count too, that is less than f32's own roundings.
+// A tensor's planes have one scale (TileLoopPrecision.cpp). An element far below the largest keeps
+// fewer bits than f32 has, or none: of heads in other units, of keys beside rows that a mask leaves
+// out and that hold anything. Where large elements count too, that is less than f32's own
+// roundings.
 //
-// So sums tell, as those of matrix products do (AccuracyCheck.cpp). With the scales still in them the terms that were lost are,
-// over K points,
+// So sums tell, as those of matrix products do (AccuracyCheck.cpp). With the scales still in them
+// the terms that were lost are, over K points,
 //
 //   2^-25 / sqrt(3) * sqrt(2 K) * 2^12.5 = 2^-12.8 sqrt(K)
 //
-// of either sign (2^12.5 is the size of a normal number where the largest of thousands is below 2^15), and 2^-11.3 sqrt(K)
-// where all elements of one factor are as large as its largest; products of normal numbers have sums of 2^25 sqrt(K). A
-// thread has a doubt where eight of its sums are below 2^7 sqrt(K): of larger ones what was lost is 2^-18 to 2^-20. The
-// eight are of one row, in 32 columns that follow each other, so half of 64 columns may have other units than the rest. Of
-// ordinary data one sum in 2^18 is that small, not eight; where the largest element is 2^10 times the normal one, and what
-// is lost less than f32's roundings, one in 2^8, and eight once in 2^64.
+// of either sign (2^12.5 is the size of a normal number where the largest of thousands is below
+// 2^15), and 2^-11.3 sqrt(K) where all elements of one factor are as large as its largest; products
+// of normal numbers have sums of 2^25 sqrt(K). A thread has a doubt where eight of its sums are
+// below 2^7 sqrt(K): of larger ones what was lost is 2^-18 to 2^-20. The eight are of one row, in
+// 32 columns that follow each other, so half of 64 columns may have other units than the rest. Of
+// ordinary data one sum in 2^18 is that small, not eight; where the largest element is 2^10 times
+// the normal one, and what is lost less than f32's roundings, one in 2^8, and eight once in 2^64.
 //
-// Sums of zeros alone are 0 and right: an element of a tensor that is not 0 has a plane that is not 0. Of a left factor in
-// registers elements below 2^-39 of its row's largest in the tile are 0.
+// Sums of zeros alone are 0 and right: an element of a tensor that is not 0 has a plane that is not
+// 0. Of a left factor in registers elements below 2^-39 of its row's largest in the tile are 0.
 //
-// Sums with columns of few keys say nothing among those with large ones, as where a mask leaves a few and garbage behind
-// them. So where a key's elements are neighbours in memory the launch that writes planes has a doubt where it is small.
+// Sums with columns of few keys say nothing among those with large ones, as where a mask leaves a
+// few and garbage behind them. So where a key's elements are neighbours in memory the launch that
+// writes planes has a doubt where it is small.
 //
-// An infinity has no planes: infinity less infinity is NaN. It is a doubt where it is an element of a tensor, or a row's largest.
+// An infinity has no planes: infinity less infinity is NaN. It is a doubt where it is an element of
+// a tensor, or a row's largest.
 //
-// A doubt of the loop is a register of the thread until its work is done, since ptxas runs products one after the other beside
-// branches that not all warps take. Then it becomes a word of the workspace, and the launch behind the loop, which is of the general
-// strategy's code and else ends at once, computes all rows again.
+// A doubt of the loop is a register of the thread until its work is done, since ptxas runs products
+// one after the other beside branches that not all warps take. Then it becomes a word of the
+// workspace, and the launch behind the loop, which is of the general strategy's code and else ends
+// at once, computes all rows again.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/tile_loop/lower/FusedTileLoop.h"
@@ -42,7 +47,8 @@ using namespace tegula;
 
 /// Sums of a fragment that a thread has in a row, and fragments that tell together.
 static constexpr unsigned columnsOfFragment = 8, sumsOfRow = 2, fragmentsTogether = 4;
-/// The size of a line's largest element from which on what was lost of it is less than 2^-18 of its sums.
+/// The size of a line's largest element from which on what was lost of it is less than 2^-18 of its
+/// sums.
 static constexpr double smallestOfLine = 0x1p-5;
 
 void FusedTileLoop::startAccuracyFlag() {
@@ -68,15 +74,20 @@ Value *FusedTileLoop::smallestSum(const Product &product, unsigned row) {
   // The largest scale may bring a row to less than 2^14, if to no less than 1.
   constexpr double minInverse = 0x1p-126;
   Value *isLargest = b.CreateFCmpOEQ(product.scales[row], ConstantFP::get(type, minInverse));
-  return b.CreateSelect(isLargest, ConstantFP::get(type, limit * 0x1p-14), ConstantFP::get(type, limit));
+  return b.CreateSelect(isLargest, ConstantFP::get(type, limit * 0x1p-14),
+                        ConstantFP::get(type, limit));
 }
 
 /// Scales are still in the sums, which are of the scope's columns from `first` on.
-void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumulators, const Scope &scope, unsigned first) {
+void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumulators,
+                                  const Scope &scope, unsigned first) {
   if (product.planned->terms == 1)
     return;
-  unsigned fragments = accumulators.size() / (2 * sumsOfRow), groups = std::max(fragments / fragmentsTogether, 1u);
-  auto groupOf = [&](unsigned fragment) { return std::min(fragment / fragmentsTogether, groups - 1); };
+  unsigned fragments = accumulators.size() / (2 * sumsOfRow),
+           groups = std::max(fragments / fragmentsTogether, 1u);
+  auto groupOf = [&](unsigned fragment) {
+    return std::min(fragment / fragmentsTogether, groups - 1);
+  };
   Values largest(2 * groups); // of both rows
   for (auto [number, sum] : enumerate(accumulators)) {
     Value *&ofGroup = largest[2 * groupOf(number / (2 * sumsOfRow)) + number / sumsOfRow % 2];
@@ -90,12 +101,15 @@ void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumula
       for (auto [number, size] : enumerate(largest)) {
         unsigned fragment = first / columnsOfFragment + number / 2 * fragmentsTogether;
         Value *second = scope.numbers[fragment * sumsOfRow + 1];
-        told.push_back(b.CreateSelect(b.CreateICmpSLT(second, scope.high), size, ConstantFP::get(b.getFloatTy(), 0)));
+        told.push_back(b.CreateSelect(b.CreateICmpSLT(second, scope.high), size,
+                                      ConstantFP::get(b.getFloatTy(), 0)));
       }
       return told;
     });
   // With 0 the largest number one comparison tells.
-  auto order = [&](Value *size) { return b.CreateSub(b.CreateBitCast(size, b.getInt32Ty()), i32(1)); };
+  auto order = [&](Value *size) {
+    return b.CreateSub(b.CreateBitCast(size, b.getInt32Ty()), i32(1));
+  };
   Value *isSmall = b.getFalse();
   for (unsigned row = 0; row < 2; ++row) {
     Value *least = order(largest[row]);
@@ -115,13 +129,16 @@ void FusedTileLoop::raiseAccuracyFlag() {
 /// A thread's last work.
 void FusedTileLoop::storeAccuracyFlag() {
   if (usesSplitPrecision())
-    e.emitIf(b.CreateICmpNE(b.CreateLoad(b.getInt32Ty(), accuracyFlag), i32(0)), [&] { raiseAccuracyFlag(); });
+    e.emitIf(b.CreateICmpNE(b.CreateLoad(b.getInt32Ty(), accuracyFlag), i32(0)),
+             [&] { raiseAccuracyFlag(); });
 }
 
-/// Elements of a line of the tensor that is a column of a right factor whose columns are the tile's; 0: it has none.
+/// Elements of a line of the tensor that is a column of a right factor whose columns are the
+/// tile's; 0: it has none.
 int64_t FusedTileLoop::lineOf(const SplitTensor &split) const {
   auto *found = find_if(plan.products, [&](const TileLoopProduct &product) {
-    return !product.reducesTile && product.bKMajor && tgl::ReadOp(product.b).getTensor() == split.tensor;
+    return !product.reducesTile && product.bKMajor &&
+           tgl::ReadOp(product.b).getTensor() == split.tensor;
   });
   return found == plan.products.end() ? 0 : found->fixed;
 }
@@ -129,14 +146,19 @@ int64_t FusedTileLoop::lineOf(const SplitTensor &split) const {
 /// A doubt of the loop where a row's largest number (f32) is infinite.
 void FusedTileLoop::flagInfinite(Value *largest) {
   Value *isInfinite = b.CreateFCmpOEQ(largest, ConstantFP::getInfinity(b.getFloatTy()));
-  b.CreateStore(b.CreateOr(b.CreateLoad(b.getInt32Ty(), accuracyFlag), b.CreateZExt(isInfinite, b.getInt32Ty())), accuracyFlag);
+  b.CreateStore(b.CreateOr(b.CreateLoad(b.getInt32Ty(), accuracyFlag),
+                           b.CreateZExt(isInfinite, b.getInt32Ty())),
+                accuracyFlag);
 }
 
-/// A doubt where an element of a unit is infinite, or where the unit is of a line of which too much is lost; of few units the
-/// other ones of the line are looked at.
-void FusedTileLoop::flagElements(const SplitTensor &split, Value *element, Value *scaled, Value *scale) {
+/// A doubt where an element of a unit is infinite, or where the unit is of a line of which too much
+/// is lost; of few units the other ones of the line are looked at.
+void FusedTileLoop::flagElements(const SplitTensor &split, Value *element, Value *scaled,
+                                 Value *scale) {
   Type *type = b.getFloatTy();
-  auto largestOf = [&](Value *chunk) { return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, chunk)); };
+  auto largestOf = [&](Value *chunk) {
+    return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, chunk));
+  };
   Value *own = largestOf(scaled);
   e.emitIf(b.CreateFCmpOEQ(own, ConstantFP::getInfinity(type)), [&] { raiseAccuracyFlag(); });
   int64_t points = lineOf(split);
@@ -148,11 +170,14 @@ void FusedTileLoop::flagElements(const SplitTensor &split, Value *element, Value
   };
   e.emitIf(isLost(own), [&] {
     Value *first = b.CreateSub(element, b.CreateURem(element, i64(points)));
-    Value *end = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateAdd(first, i64(points)), i64(split.elements));
+    Value *end = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateAdd(first, i64(points)),
+                                         i64(split.elements));
     auto chunkOf = [&](Value *place) { return b.CreateUDiv(place, i64(chunkElements)); };
-    Value *largest = e.emitLoop(chunkOf(first), chunkOf(end), i64(1), {own}, [&](Value *number, ArrayRef<Value *> before) {
-      return Values{b.CreateMaxNum(before[0], b.CreateFMul(largestOf(chunkAt(split, number)), scale))};
-    })[0];
+    Value *largest = e.emitLoop(
+        chunkOf(first), chunkOf(end), i64(1), {own}, [&](Value *number, ArrayRef<Value *> before) {
+          return Values{
+              b.CreateMaxNum(before[0], b.CreateFMul(largestOf(chunkAt(split, number)), scale))};
+        })[0];
     e.emitIf(isLost(largest), [&] { raiseAccuracyFlag(); });
   });
 }

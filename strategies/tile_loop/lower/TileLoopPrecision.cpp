@@ -11,11 +11,12 @@
 // and write all h and all l, at the tensor's own offsets, so that the loop copies planes as it does
 // factors of 16 bits. Of a left factor in registers each row has a scale for each tile. Both
 // roundings are to nearest: the error is 2^-24 of x, or 2^-40 of the largest of a tensor where x is
-// less than 2^-17 of it, and no number but 0 has planes of 0. Where sums show that this is too much all is computed again
-// (TileLoopAccuracyCheck.cpp), and so where an element is infinite, whose products would be NaN.
+// less than 2^-17 of it, and no number but 0 has planes of 0. Where sums show that this is too much
+// all is computed again (TileLoopAccuracyCheck.cpp), and so where an element is infinite, whose
+// products would be NaN.
 //
-// The workspace: a word that says so; for each tensor the largest numbers that warps found, then h, then l; what the code
-// that computes all again has there.
+// The workspace: a word that says so; for each tensor the largest numbers that warps found, then h,
+// then l; what the code that computes all again has there.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/tile_loop/lower/FusedTileLoop.h"
@@ -27,7 +28,8 @@ using namespace llvm;
 using namespace tegula;
 
 /// Blocks that go through a tensor, and warps of each.
-static constexpr unsigned blocksOfTensor = 256, warpsOfBlock = FusedTileLoop::splitPrecisionThreads / 32,
+static constexpr unsigned blocksOfTensor = 256,
+                          warpsOfBlock = FusedTileLoop::splitPrecisionThreads / 32,
                           numLargest = blocksOfTensor * warpsOfBlock;
 
 int64_t FusedTileLoop::SplitTensor::termAt(unsigned term) const {
@@ -46,7 +48,9 @@ IndexExpr FusedTileLoop::workspaceBytes() const {
   return split.empty() ? int64_t(0) : split.back().end();
 }
 
-IndexExpr FusedTileLoop::splitPrecisionBlocks() const { return int64_t(split.size() * blocksOfTensor); }
+IndexExpr FusedTileLoop::splitPrecisionBlocks() const {
+  return int64_t(split.size() * blocksOfTensor);
+}
 
 const FusedTileLoop::SplitTensor *FusedTileLoop::splitTensorOf(mlir::Value tensor) const {
   auto found = find_if(split, [&](const SplitTensor &one) { return one.tensor == tensor; });
@@ -140,7 +144,8 @@ void FusedTileLoop::undoScales(Product &product, Values &accumulators) {
   };
   Value *column = inverseOf(product.b);
   Values factors;
-  // Of sums of 0 too the product is a number: of others that are right it is finite, or their values are not.
+  // Of sums of 0 too the product is a number: of others that are right it is finite, or their
+  // values are not.
   Constant *largest = ConstantFP::get(b.getFloatTy(), APFloat::getLargest(APFloat::IEEEsingle()));
   for (unsigned row = 0; row < 2; ++row) {
     Value *factor = b.CreateFMul(column, product.a ? inverseOf(*product.a) : product.scales[row]);
@@ -155,7 +160,8 @@ void FusedTileLoop::undoScales(Product &product, Values &accumulators) {
 //===----------------------------------------------------------------------===//
 
 /// `body` for each tensor, in the blocks that it has: the number among them (i32).
-void FusedTileLoop::forSplitTensors(function_ref<void(const SplitTensor &split, Value *block)> body) {
+void FusedTileLoop::forSplitTensors(
+    function_ref<void(const SplitTensor &split, Value *block)> body) {
   thread = readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, splitPrecisionThreads);
   lane = b.CreateAnd(thread, i32(31));
   Value *block = readSreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, split.size() * blocksOfTensor);
@@ -170,8 +176,10 @@ Value *FusedTileLoop::chunkAt(const SplitTensor &split, Value *number) {
   const Emitter::Buffer &buffer = e.buffers.find(split.tensor)->second;
   mlir::Type element = buffer.type.getElementType();
   Type *storage = e.storageType(element);
-  Value *from = b.CreateInBoundsGEP(storage, buffer.pointer, b.CreateMul(number, i64(chunkElements)));
-  return e.decode(b.CreateAlignedLoad(FixedVectorType::get(storage, chunkElements), from, Align(16)), element);
+  Value *from =
+      b.CreateInBoundsGEP(storage, buffer.pointer, b.CreateMul(number, i64(chunkElements)));
+  return e.decode(
+      b.CreateAlignedLoad(FixedVectorType::get(storage, chunkElements), from, Align(16)), element);
 }
 
 /// `body` with a thread's units, one after the other, and the number of its first element (i64).
@@ -180,7 +188,8 @@ FusedTileLoop::forChunks(const SplitTensor &split, Value *block, ArrayRef<Value 
                          function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
   Value *first = wide(b.CreateAdd(b.CreateMul(block, i32(splitPrecisionThreads)), thread));
   return e.emitLoop(
-      first, i64(split.elements / chunkElements), i64(blocksOfTensor * splitPrecisionThreads), carried,
+      first, i64(split.elements / chunkElements), i64(blocksOfTensor * splitPrecisionThreads),
+      carried,
       [&](Value *number, ArrayRef<Value *> before) {
         return body(chunkAt(split, number), b.CreateMul(number, i64(chunkElements)), before);
       },
@@ -215,10 +224,12 @@ void FusedTileLoop::emitLargest(Value *memory) {
 
 /// The elements' `scaled` values; not 0 where they are not.
 Value *FusedTileLoop::keepNonZero(Value *elements, Value *scaled) {
-  Constant *minNormalTerm = ConstantFP::get(scaled->getType(), 0x1p-24), *zero = Constant::getNullValue(scaled->getType());
+  Constant *minNormalTerm = ConstantFP::get(scaled->getType(), 0x1p-24),
+           *zero = Constant::getNullValue(scaled->getType());
   Value *isSmall = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, scaled), minNormalTerm);
   Value *isLost = b.CreateAnd(isSmall, b.CreateFCmpONE(elements, zero));
-  return b.CreateSelect(isLost, b.CreateBinaryIntrinsic(Intrinsic::copysign, minNormalTerm, elements), scaled);
+  return b.CreateSelect(
+      isLost, b.CreateBinaryIntrinsic(Intrinsic::copysign, minNormalTerm, elements), scaled);
 }
 
 void FusedTileLoop::emitSplitPrecision(Value *memory) {
@@ -227,7 +238,8 @@ void FusedTileLoop::emitSplitPrecision(Value *memory) {
     Value *scale = scaleFor(exponentOf(one));
     Type *halves = FixedVectorType::get(b.getHalfTy(), chunkElements);
     forChunks(one, block, {}, [&](Value *chunk, Value *element, ArrayRef<Value *>) {
-      Value *rest = keepNonZero(chunk, b.CreateFMul(chunk, b.CreateVectorSplat(chunkElements, scale)));
+      Value *rest =
+          keepNonZero(chunk, b.CreateFMul(chunk, b.CreateVectorSplat(chunkElements, scale)));
       flagElements(one, element, rest, scale);
       for (unsigned term = 0; term < 2; ++term) {
         Value *own = b.CreateFPTrunc(rest, halves);

@@ -35,8 +35,8 @@ void FusedTileLoop::copy(const Staged &staged, Value *stage, Value *low, Value *
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
   const SplitTensor *split = staged.terms > 1 ? splitTensorOf(read.getTensor()) : nullptr;
   const WgmmaSharedLayout &layout = staged.shared;
-  // A line is 64 points of the sum, or in panels of 64 columns. A thread's copies are of the same unit of many lines:
-  // where the first one goes to and comes from tells it of the others.
+  // A line is 64 points of the sum, or in panels of 64 columns. A thread's copies are of the same
+  // unit of many lines: where the first one goes to and comes from tells it of the others.
   unsigned perLine = layout.chunksPerLine(), lines = layout.kMajor ? layout.extent : layout.depth();
   if (numProducers % perLine)
     perLine = WgmmaSharedLayout::chunk;
@@ -50,19 +50,24 @@ void FusedTileLoop::copy(const Staged &staged, Value *stage, Value *low, Value *
   ValueExpr element = tgl::elementOffset(buffer.type, read.getSubscriptExprs());
   std::optional<int64_t> lineStep = tgl::stepAlong(element, staged.lineAxis),
                          sumStep = tgl::stepAlong(element, staged.sumAxis);
-  Value *ownLine = b.CreateUDiv(producer, i32(perLine)), *ownChunk = b.CreateURem(producer, i32(perLine));
+  Value *ownLine = b.CreateUDiv(producer, i32(perLine)),
+        *ownChunk = b.CreateURem(producer, i32(perLine));
   Value *firstOffset = nullptr;
   std::array<Value *, WgmmaSharedLayout::chunk> firstPlaces = {};
   for (unsigned kBlock = 0; kBlock < staged.kBlocks; ++kBlock)
     for (unsigned number = 0; number < panels * chunks; number += numProducers) {
-      unsigned panel = number / chunks, linesBefore = number % chunks / perLine, chunksBefore = panel * perLine;
-      Value *line = b.CreateAdd(ownLine, i32(linesBefore)), *chunk = b.CreateAdd(ownChunk, i32(chunksBefore));
+      unsigned panel = number / chunks, linesBefore = number % chunks / perLine,
+               chunksBefore = panel * perLine;
+      Value *line = b.CreateAdd(ownLine, i32(linesBefore)),
+            *chunk = b.CreateAdd(ownChunk, i32(chunksBefore));
       // Positions, and those that none of the threads' is beyond.
       Value *start = wide(b.CreateShl(chunk, i32(3)));
-      unsigned pastLine = linesBefore + numProducers / perLine, pastChunk = (chunksBefore + perLine) * WgmmaSharedLayout::chunk;
+      unsigned pastLine = linesBefore + numProducers / perLine,
+               pastChunk = (chunksBefore + perLine) * WgmmaSharedLayout::chunk;
       Value *inSum = layout.kMajor ? start : wide(line),
             *inLines = layout.kMajor ? wide(line) : start;
-      unsigned pastSum = (layout.kMajor ? pastChunk : pastLine) + kBlock * WgmmaSharedLayout::lineElements,
+      unsigned pastSum = (layout.kMajor ? pastChunk : pastLine) +
+                         kBlock * WgmmaSharedLayout::lineElements,
                pastLines = layout.kMajor ? pastLine : pastChunk;
       if (kBlock)
         inSum = b.CreateAdd(inSum, i64(kBlock * WgmmaSharedLayout::lineElements));
@@ -99,7 +104,8 @@ void FusedTileLoop::copy(const Staged &staged, Value *stage, Value *low, Value *
         offset = b.CreateSelect(exists, offset, i64(0));
       // Eight lines on units are in the same order again.
       Value *&firstPlace = firstPlaces[linesBefore % WgmmaSharedLayout::chunk];
-      unsigned behind = linesBefore / WgmmaSharedLayout::chunk * WgmmaSharedLayout::chunk * WgmmaSharedLayout::lineBytes +
+      unsigned behind = linesBefore / WgmmaSharedLayout::chunk * WgmmaSharedLayout::chunk *
+                            WgmmaSharedLayout::lineBytes +
                         panel * layout.depth() * WgmmaSharedLayout::lineBytes;
       if (!firstPlace) {
         firstPlace = b.CreateSub(group.swizzledOffset(layout, line, chunk, 0), i32(behind));
@@ -107,11 +113,15 @@ void FusedTileLoop::copy(const Staged &staged, Value *stage, Value *low, Value *
           firstPlace = b.CreateAdd(firstPlace, stage);
       }
       for (unsigned copy = 0; copy < staged.terms; ++copy) {
-        Value *from =
-            split ? b.CreateInBoundsGEP(b.getInt16Ty(), bytesAt(workspace, split->termAt(copy)), offset)
-                  : b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
-        unsigned distance = staged.base + copy * staged.termBytes() + kBlock * layout.bytes() + behind;
-        group.copyChunk(b.CreateInBoundsGEP(b.getInt8Ty(), shared, b.CreateAdd(firstPlace, i32(distance))), from, exists);
+        Value *from = split ? b.CreateInBoundsGEP(b.getInt16Ty(),
+                                                  bytesAt(workspace, split->termAt(copy)), offset)
+                            : b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()),
+                                                  buffer.pointer, offset);
+        unsigned distance =
+            staged.base + copy * staged.termBytes() + kBlock * layout.bytes() + behind;
+        group.copyChunk(
+            b.CreateInBoundsGEP(b.getInt8Ty(), shared, b.CreateAdd(firstPlace, i32(distance))),
+            from, exists);
       }
     }
 }
@@ -121,7 +131,9 @@ Value *FusedTileLoop::lowOfTile(Value *number) {
 }
 
 /// The number (i32) of a tile of these rows among those of all rows of the block.
-Value *FusedTileLoop::inAll(Value *number) { return b.CreateAdd(tilesBefore, b.CreateTrunc(number, b.getInt32Ty())); }
+Value *FusedTileLoop::inAll(Value *number) {
+  return b.CreateAdd(tilesBefore, b.CreateTrunc(number, b.getInt32Ty()));
+}
 
 /// Bytes behind the factor's base of the stage for a tile.
 Value *FusedTileLoop::stageOf(const Product &product, Value *number) {
@@ -140,13 +152,14 @@ void FusedTileLoop::copyColumns(const Product &product, Value *number) {
            [&] { copy(product.b, stageOf(product, number), lowOfTile(number), tilesEnd); });
 }
 
-Value *FusedTileLoop::descriptorOf(const Staged &staged, Value *stage, Value *first,
-                                    unsigned step, unsigned term) {
+Value *FusedTileLoop::descriptorOf(const Staged &staged, Value *stage, Value *first, unsigned step,
+                                   unsigned term) {
   constexpr unsigned inKBlock = WgmmaSharedLayout::lineElements / Wgmma::stepDepth;
   Value *address = b.CreatePtrToInt(shared, b.getInt32Ty());
   if (stage)
     address = b.CreateAdd(address, stage);
-  unsigned behind = staged.base + term * staged.termBytes() + step / inKBlock * staged.shared.bytes();
+  unsigned behind =
+      staged.base + term * staged.termBytes() + step / inKBlock * staged.shared.bytes();
   return Wgmma(b, false).descriptor(staged.shared, address, first, 0, step % inKBlock, behind);
 }
 
@@ -184,7 +197,8 @@ SmallVector<FusedTileLoop::Values> FusedTileLoop::rowWords(Product &product) {
         if (term + 1 < product.planned->terms) // what is left is the next plane
           for (unsigned own : {0, 1})
             values[n + own] = b.CreateFSub(
-                values[n + own], b.CreateFPExt(b.CreateExtractElement(word, uint64_t(own)), b.getFloatTy()));
+                values[n + own],
+                b.CreateFPExt(b.CreateExtractElement(word, uint64_t(own)), b.getFloatTy()));
       }
       words.push_back(four);
     }
@@ -204,7 +218,8 @@ void FusedTileLoop::multiply(Product &product, Value *number, ArrayRef<Values> w
 }
 
 /// Of `columns` columns from `first` on, a multiple of 64.
-void FusedTileLoop::multiply(Product &product, Value *number, ArrayRef<Values> words, unsigned first, unsigned columns) {
+void FusedTileLoop::multiply(Product &product, Value *number, ArrayRef<Values> words,
+                             unsigned first, unsigned columns) {
   Wgmma warps(b, product.planned->isBF16);
   Value *stage = stageOf(product, number);
   unsigned steps = divideCeil(product.depth, Wgmma::stepDepth);
@@ -217,11 +232,13 @@ void FusedTileLoop::multiply(Product &product, Value *number, ArrayRef<Values> w
       if (product.a) {
         Value *rows =
             descriptorOf(*product.a, rowStage(product), b.CreateShl(warpgroup, i32(6)), step, left);
-        product.accumulators = warps.multiply(product.accumulators, columns, rows, product.a->shared.kMajor, factor,
-                                      column.shared.kMajor);
+        product.accumulators =
+            warps.multiply(product.accumulators, columns, rows, product.a->shared.kMajor, factor,
+                           column.shared.kMajor);
       } else {
-        product.accumulators = warps.multiplyWords(product.accumulators, columns, words[left * steps + step], factor,
-                                           column.shared.kMajor);
+        product.accumulators =
+            warps.multiplyWords(product.accumulators, columns, words[left * steps + step], factor,
+                                column.shared.kMajor);
       }
     }
 }
@@ -392,9 +409,11 @@ void FusedTileLoop::emitProduct(tgl::ReduceOp op, const Scope &scope) {
     fragments[result] = {true, true, accumulators};
     return;
   }
-  // Sums of planes are few terms each, added up here: what tensor cores cut off of a long sum would be more than f32 does.
+  // Sums of planes are few terms each, added up here: what tensor cores cut off of a long sum would
+  // be more than f32 does.
   bool usesSplitPrecision = product.planned->terms > 1;
-  unsigned atOnce = usesSplitPrecision ? columnsAtOnce(plan, tile, *product.planned) : product.columns;
+  unsigned atOnce =
+      usesSplitPrecision ? columnsAtOnce(plan, tile, *product.planned) : product.columns;
   Values all;
   awaitTile(product, tileNumber);
   for (unsigned first = 0; first < product.columns; first += atOnce) {
@@ -407,7 +426,8 @@ void FusedTileLoop::emitProduct(tgl::ReduceOp op, const Scope &scope) {
       flagSmallSums(product, partial, scope, first);
       undoScales(product, partial);
       if (!accumulators.empty())
-        for (auto [sum, before] : zip_equal(partial, ArrayRef(accumulators).slice(first / 2, columns / 2)))
+        for (auto [sum, before] :
+             zip_equal(partial, ArrayRef(accumulators).slice(first / 2, columns / 2)))
           sum = b.CreateFAdd(sum, before);
     }
     all.append(partial);

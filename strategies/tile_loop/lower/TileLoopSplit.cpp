@@ -6,20 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks of a cluster have the same rows and tiles, each a part of the columns that are no tile's. So what a product adds
-// up over those is a part of the sum in each, and all add up all parts: first two neighbours, then two of such pairs, so
-// that every block has the same bits. A thread stores its sums into the shared memory of the other block (`st.async`),
-// where the thread of the same number waits for the bytes, loads and adds them. It then stores a word into the first
-// block, whose next sums for that place wait for it: since those come a tile later it is there long before.
+// Blocks of a cluster have the same rows and tiles, each a part of the columns that are no tile's.
+// So what a product adds up over those is a part of the sum in each, and all add up all parts:
+// first two neighbours, then two of such pairs, so that every block has the same bits. A thread
+// stores its sums into the shared memory of the other block (`st.async`), where the thread of the
+// same number waits for the bytes, loads and adds them. It then stores a word into the first block,
+// whose next sums for that place wait for it: since those come a tile later it is there long
+// before.
 //
-// Where shared memory has no room for all sums of a tile they go in rounds, and those of a round meet the first block
-// while those of the round before meet the second.
+// Where shared memory has no room for all sums of a tile they go in rounds, and those of a round
+// meet the first block while those of the round before meet the second.
 //
-// Every store that a block gets has been waited for when it ends, so none comes to a block that has ended.
+// Every store that a block gets has been waited for when it ends, so none comes to a block that has
+// ended.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/tile_loop/lower/FusedTileLoop.h"
 #include "codegen/async/Async.h"
+#include "strategies/tile_loop/lower/FusedTileLoop.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -29,19 +32,24 @@ using namespace tegula;
 static constexpr unsigned clusterSpace = 7, vectorBytes = 16, vectorFloats = 4;
 
 bool FusedTileLoop::splitsSums() const {
-  return any_of(products, [&](const Product &product) { return splitsSum(*product.planned, tile); });
+  return any_of(products,
+                [&](const Product &product) { return splitsSum(*product.planned, tile); });
 }
 
 /// Uses of each place for one tile.
 unsigned FusedTileLoop::usesInTile() const {
-  return roundsOf(plan, tile) *
-         count_if(products, [&](const Product &product) { return splitsSum(*product.planned, tile); });
+  return roundsOf(plan, tile) * count_if(products, [&](const Product &product) {
+           return splitsSum(*product.planned, tile);
+         });
 }
 
 /// The first column of this block's part (i64).
-Value *FusedTileLoop::lowOfRank(int64_t points) { return b.CreateMul(wide(clusterRank), i64(tile.blockShare(points))); }
+Value *FusedTileLoop::lowOfRank(int64_t points) {
+  return b.CreateMul(wide(clusterRank), i64(tile.blockShare(points)));
+}
 
-/// Byte (i32) of a warpgroup's place for sums of an exchange: those, then two barriers (full and read), then words of threads.
+/// Byte (i32) of a warpgroup's place for sums of an exchange: those, then two barriers (full and
+/// read), then words of threads.
 Value *FusedTileLoop::placeOf(unsigned exchange, Value *group, unsigned behind) {
   unsigned bytes = bytesOfRound(plan, tile) + TileLoopShape::exchangeState;
   Value *number = b.CreateAdd(group, i32(exchange * tile.warpgroups));
@@ -60,8 +68,8 @@ Value *FusedTileLoop::readBarrier(unsigned exchange, Value *group) {
 /// The same place in the block with which this one exchanges sums.
 Value *FusedTileLoop::inOther(unsigned exchange, Value *own) {
   Value *other = b.CreateXor(clusterRank, i32(1 << exchange));
-  return b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster,
-                           {own, other});
+  return b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace),
+                           Intrinsic::nvvm_mapa_shared_cluster, {own, other});
 }
 
 /// Before threads have roles.
@@ -84,8 +92,10 @@ void FusedTileLoop::startClusterReduce() {
   async::syncCluster(b); // others have begun, and have barriers
 }
 
-/// Puts a thread's sums into the place of the other block, once those of the use before have been read there.
-void FusedTileLoop::sendPartials(unsigned exchange, Value *use, MutableArrayRef<Value *> accumulators) {
+/// Puts a thread's sums into the place of the other block, once those of the use before have been
+/// read there.
+void FusedTileLoop::sendPartials(unsigned exchange, Value *use,
+                                 MutableArrayRef<Value *> accumulators) {
   Value *full = fullBarrier(exchange, warpgroup), *read = readBarrier(exchange, warpgroup);
   async::awaitPhase(b, read, b.CreateXor(b.CreateAnd(use, i32(1)), i32(1)), /*ofCluster=*/true);
   Value *own = b.CreateAnd(thread, i32(Wgmma::threads - 1));
@@ -94,17 +104,21 @@ void FusedTileLoop::sendPartials(unsigned exchange, Value *use, MutableArrayRef<
     async::expect(b, read, i32(Wgmma::threads * sizeof(float)));
   });
   Value *barrier = inOther(exchange, full);
-  Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), inOther(exchange, placeOf(exchange, warpgroup, 0)),
-                                     wide(b.CreateMul(own, i32(vectorBytes))));
+  Value *place =
+      b.CreateInBoundsGEP(b.getInt8Ty(), inOther(exchange, placeOf(exchange, warpgroup, 0)),
+                          wide(b.CreateMul(own, i32(vectorBytes))));
   for (unsigned first = 0; first < accumulators.size(); first += vectorFloats) {
-    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), place, i64(first / vectorFloats * Wgmma::threads * vectorBytes));
+    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), place,
+                                    i64(first / vectorFloats * Wgmma::threads * vectorBytes));
     async::storeToCluster(b, to, accumulators.slice(first, vectorFloats), barrier);
   }
 }
 
 /// Adds the other block's, and says that the place is free.
-void FusedTileLoop::receivePartials(unsigned exchange, Value *use, MutableArrayRef<Value *> accumulators) {
-  async::awaitPhase(b, fullBarrier(exchange, warpgroup), b.CreateAnd(use, i32(1)), /*ofCluster=*/true);
+void FusedTileLoop::receivePartials(unsigned exchange, Value *use,
+                                    MutableArrayRef<Value *> accumulators) {
+  async::awaitPhase(b, fullBarrier(exchange, warpgroup), b.CreateAnd(use, i32(1)),
+                    /*ofCluster=*/true);
   Value *own = b.CreateAnd(thread, i32(Wgmma::threads - 1));
   Type *vector = FixedVectorType::get(b.getFloatTy(), vectorFloats);
   Value *place = b.CreateInBoundsGEP(vector, placeOf(exchange, warpgroup, 0), wide(own));
@@ -112,21 +126,25 @@ void FusedTileLoop::receivePartials(unsigned exchange, Value *use, MutableArrayR
     Value *from = b.CreateInBoundsGEP(vector, place, i64(first / vectorFloats * Wgmma::threads));
     Value *others = b.CreateAlignedLoad(vector, from, Align(vectorBytes));
     for (unsigned n = 0; n < vectorFloats; ++n)
-      accumulators[first + n] = b.CreateFAdd(accumulators[first + n], b.CreateExtractElement(others, uint64_t(n)));
+      accumulators[first + n] =
+          b.CreateFAdd(accumulators[first + n], b.CreateExtractElement(others, uint64_t(n)));
   }
   Value *word = placeOf(exchange, warpgroup, bytesOfRound(plan, tile) + 2 * sizeof(int64_t));
   Value *to = b.CreateInBoundsGEP(b.getFloatTy(), inOther(exchange, word), wide(own));
-  async::storeToCluster(b, to, accumulators.back(), inOther(exchange, readBarrier(exchange, warpgroup))); // any number that waits for the loads
+  async::storeToCluster(
+      b, to, accumulators.back(),
+      inOther(exchange, readBarrier(exchange, warpgroup))); // any number that waits for the loads
 }
 
 /// Of all blocks, where each has a part of the product's sums of this tile.
 void FusedTileLoop::addPartials(const Product &product, Values &accumulators) {
   if (!splitsSum(*product.planned, tile))
     return;
-  unsigned rounds = roundsOf(plan, tile), exchanges = tile.exchanges(), perRound = accumulators.size() / rounds;
-  unsigned usesBefore = rounds * count_if(ArrayRef(products).take_front(&product - products.data()), [&](const Product &other) {
-    return splitsSum(*other.planned, tile);
-  });
+  unsigned rounds = roundsOf(plan, tile), exchanges = tile.exchanges(),
+           perRound = accumulators.size() / rounds;
+  unsigned usesBefore =
+      rounds * count_if(ArrayRef(products).take_front(&product - products.data()),
+                        [&](const Product &other) { return splitsSum(*other.planned, tile); });
   Value *inTile = b.CreateMul(b.CreateTrunc(tileNumber, b.getInt32Ty()), i32(usesInTile()));
   auto forRounds = [&](unsigned wave, auto body) {
     for (unsigned exchange = 0; exchange < exchanges; ++exchange)
@@ -145,7 +163,8 @@ void FusedTileLoop::endClusterReduce() {
   if (!splitsSums())
     return;
   Value *uses = b.CreateMul(b.CreateTrunc(numTiles, b.getInt32Ty()), i32(usesInTile()));
-  Value *parity = b.CreateAnd(b.CreateSub(uses, i32(1)), i32(1)); // of a barrier that nobody has used, it has ended
+  Value *parity = b.CreateAnd(b.CreateSub(uses, i32(1)),
+                              i32(1)); // of a barrier that nobody has used, it has ended
   for (unsigned exchange = 0; exchange < tile.exchanges(); ++exchange)
     async::awaitPhase(b, readBarrier(exchange, warpgroup), parity, /*ofCluster=*/true);
 }

@@ -9,8 +9,8 @@
 
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "target/DeviceFacts.h"
 #include "strategies/tile_loop/plan/TileLoopBounds.h"
+#include "target/DeviceFacts.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -58,7 +58,9 @@ private:
   bool find() {
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       if (!tgl::knownPoints(axes, {axis}) || !tgl::getAxisRange(axes, axis).lo.asConstant())
-        return fail(op, "the size of " + namesOf(op.getBody().getArgument(axis)) + " is not known when compiling",
+        return fail(op,
+                    "the size of " + namesOf(op.getBody().getArgument(axis)) +
+                        " is not known when compiling",
                     "compile for known sizes (-d), as PyTorch calls and bench do");
     tgl::Accesses accesses = tgl::accessesOf(op);
     for (mlir::Value tensor : accesses.writes)
@@ -69,13 +71,16 @@ private:
     if (plan.products.empty())
       return failAsOther(op, "there is no sum of products in the tile loop");
     if (!findRow())
-      return fail(op, "no index of " + describe(op) + " varies one operand of the products alone: no rows share the other operand");
+      return fail(op,
+                  "no index of " + describe(op) +
+                      " varies one operand of the products alone: no rows share the other operand");
     for (TileLoopProduct &product : plan.products)
       if (!describeFactors(product))
         return false;
     if (variesAlongRows(plan.tiles.getLowExpr()) || variesAlongRows(plan.tiles.getHighExpr()))
       return fail(plan.tiles, "the bounds of the tile loop differ from row to row",
-                  "let the loop take the range of all rows and fill scores outside a row's range with -inf");
+                  "let the loop take the range of all rows and fill scores outside a row's range "
+                  "with -inf");
     plan.bounds = boundsOfTiles(plan);
     return true;
   }
@@ -155,12 +160,14 @@ private:
   bool takeNest(tgl::ParallelOp nest) {
     std::optional<int64_t> space = spaceOfAxis(nest);
     if (!space)
-      return fail(nest, describe(nest) + " runs neither over the tile nor over a dim of known size, a multiple of 8 up to 1024");
+      return fail(nest, describe(nest) + " runs neither over the tile nor over a dim of known "
+                                         "size, a multiple of 8 up to 1024");
     for (mlir::Operation &inner : nest.getBody().front()) {
       if (auto reduce = dyn_cast<tgl::ReduceOp>(inner)) {
         if (!takeProduct(nest, reduce, *space))
-          return fail(reduce, describe(reduce) + " is no product of two tensors over the tile or over a dim of known size, a multiple of 8 "
-                              "up to 1024");
+          return fail(reduce, describe(reduce) + " is no product of two tensors over the tile or "
+                                                 "over a dim of known size, a multiple of 8 "
+                                                 "up to 1024");
       } else if (!isPlain(&inner) && !takeAccess(&inner, axesOfOp(nest).getAxes()[0], *space)) {
         return fail(&inner, describe(&inner) + " in the tile loop is not of a row's own values");
       }
@@ -213,12 +220,15 @@ private:
                                            ReduceKind::Count};
     std::optional<int64_t> space =
         isInTile(reduce) ? std::optional(int64_t(0)) : spaceOfAxis(reduce);
-    if (!space || *space > maxColumns || !is_contained(kinds, reduce.getKind())) // blocks that share columns add up products alone
-      return fail(reduce, describe(reduce) + " runs neither over the tile nor over a dim of known size, a multiple of 8 up to 256");
+    if (!space || *space > maxColumns ||
+        !is_contained(kinds, reduce.getKind())) // blocks that share columns add up products alone
+      return fail(reduce, describe(reduce) + " runs neither over the tile nor over a dim of known "
+                                             "size, a multiple of 8 up to 256");
     for (mlir::Operation &inner : reduce.getBody().front())
       if (!isPlain(&inner) &&
           (isa<tgl::WriteOp>(inner) || !takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *space)))
-        return fail(&inner, describe(&inner) + " in " + describe(reduce) + " is not of a row's own values");
+        return fail(&inner,
+                    describe(&inner) + " in " + describe(reduce) + " is not of a row's own values");
     return true;
   }
 
@@ -228,7 +238,8 @@ private:
     if (plan.tiles || tiles->getParentOp() != op)
       return fail(tiles, "there is more than one tile loop, or it stands in another loop");
     if (!low || !high || !tiles.getSize())
-      return fail(tiles, "the bounds of the tile loop are not known when compiling", "compile for known sizes (-d)");
+      return fail(tiles, "the bounds of the tile loop are not known when compiling",
+                  "compile for known sizes (-d)");
     plan.tiles = tiles;
     plan.extent = std::max<int64_t>(0, *high - *low);
     return takeBlock(tiles.getBody().front());
@@ -296,8 +307,8 @@ private:
            !read.getChecked();
   }
 
-  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type. All else has the
-  /// accuracy of f32, and so two planes.
+  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type.
+  /// All else has the accuracy of f32, and so two planes.
   bool findLeft(TileLoopProduct &product, mlir::Type element) {
     tgl::ReduceOp reduce = product.reduce;
     mlir::Operation *def = product.aValue.getDefiningOp();
@@ -322,10 +333,13 @@ private:
   bool describeFactors(TileLoopProduct &product) {
     mlir::Type element = product.b.getTensorType().getElementType();
     if (!(element.isBF16() || element.isF16() || element.isF32()))
-      return fail(product.b, describeTensor(product.b.getTensor()) + " is of another type than f16, bf16 or f32",
+      return fail(product.b,
+                  describeTensor(product.b.getTensor()) +
+                      " is of another type than f16, bf16 or f32",
                   "convert it before, as a tensor of its own");
     if (!isBare(product.b) || isOwn(product.b.getTensor()))
-      return fail(product.b, describe(product.b) + " has a fill or a condition, or is computed in the loop");
+      return fail(product.b,
+                  describe(product.b) + " has a fill or a condition, or is computed in the loop");
     product.isBF16 = element.isBF16();
     product.terms = element.isF32() ? 2 : 1;
     BlockArgument summed = axesOfOp(product.reduce).getAxes()[0],
@@ -335,28 +349,34 @@ private:
     auto find = [&](tgl::ReadOp read, BlockArgument own, std::optional<int64_t> ownLow,
                     int64_t ownExtent, bool &kMajor) {
       kMajor = isInVectors(read, summed, product.reducesTile ? low : 0,
-                             product.reducesTile ? plan.extent : product.fixed);
+                           product.reducesTile ? plan.extent : product.fixed);
       return kMajor || isInVectors(read, own, ownLow, ownExtent);
     };
     if (!find(product.b, columns, product.reducesTile ? 0 : low,
               product.reducesTile ? product.fixed : plan.extent, product.bKMajor))
       return fail(product.b, "elements of " + describeTensor(product.b.getTensor()) +
-                                      " are not read in runs of 8 that start at multiples of 8 (places that data gives, odd sizes or offsets)");
+                                 " are not read in runs of 8 that start at multiples of 8 (places "
+                                 "that data gives, odd sizes or offsets)");
     if (product.reducesTile)
       return (findLeft(product, element) && isSplitWell(product)) ||
-             fail(product.reduce, "a factor of " + describe(product.reduce) + " is not of f32, or its tensor has more than 2^31 elements");
+             fail(product.reduce, "a factor of " + describe(product.reduce) +
+                                      " is not of f32, or its tensor has more than 2^31 elements");
     if (!isBare(product.a) || isOwn(product.a.getTensor()))
-      return fail(product.a, describe(product.a) + " has a fill or a condition, or is computed in the loop");
+      return fail(product.a,
+                  describe(product.a) + " has a fill or a condition, or is computed in the loop");
     if (product.a.getTensorType().getElementType() != element)
-      return fail(product.a, describeTensor(product.a.getTensor()) + " and " + describeTensor(product.b.getTensor()) +
-                                   " are of different types", "convert one of them before, as a tensor of its own");
+      return fail(product.a,
+                  describeTensor(product.a.getTensor()) + " and " +
+                      describeTensor(product.b.getTensor()) + " are of different types",
+                  "convert one of them before, as a tensor of its own");
     tgl::AxisSet varies = tgl::axesOf(product.a);
     if (varies.contains(plan.tiles.getTileLow()) || varies.contains(plan.tiles.getTileHigh()))
       return fail(product.a, describe(product.a) + " differs from tile to tile");
     return (isSplitWell(product) && find(product.a, axes.getAxes()[plan.row], rows.lo.asConstant(),
                                          *tgl::knownPoints(axes, {plan.row}), product.aKMajor)) ||
            fail(product.a, "elements of " + describeTensor(product.a.getTensor()) +
-                                 " are not read in runs of 8 that start at multiples of 8 (places that data gives, odd sizes or offsets)");
+                               " are not read in runs of 8 that start at multiples of 8 (places "
+                               "that data gives, odd sizes or offsets)");
   }
 };
 } // namespace
@@ -409,21 +429,28 @@ static int64_t bytesWith(const TileLoopPlan &plan, const TileLoopShape &tile, in
 }
 
 int64_t tegula::rowStagesOf(const TileLoopPlan &plan, const TileLoopShape &tile) {
-  return isWarpSpecialized(plan, tile) && tile.clusterBlocks == 1 && bytesWith(plan, tile, 2) <= maxSharedBytes ? 2 : 1;
+  return isWarpSpecialized(plan, tile) && tile.clusterBlocks == 1 &&
+                 bytesWith(plan, tile, 2) <= maxSharedBytes
+             ? 2
+             : 1;
 }
 
-static int64_t bytesOfRounds(const TileLoopShape &tile, int64_t rounds) { return 64 * tile.columns / rounds * sizeof(float); }
+static int64_t bytesOfRounds(const TileLoopShape &tile, int64_t rounds) {
+  return 64 * tile.columns / rounds * sizeof(float);
+}
 
 /// Shared memory for parts of sums from other blocks.
 static int64_t exchangeBytes(const TileLoopPlan &plan, const TileLoopShape &tile, int64_t rounds) {
-  bool isNeeded = any_of(plan.products, [&](const TileLoopProduct &product) { return splitsSum(product, tile); });
+  bool isNeeded = any_of(plan.products,
+                         [&](const TileLoopProduct &product) { return splitsSum(product, tile); });
   int64_t places = isNeeded ? tile.exchanges() * tile.warpgroups : 0;
   return places * (bytesOfRounds(tile, rounds) + TileLoopShape::exchangeState);
 }
 
 int64_t tegula::roundsOf(const TileLoopPlan &plan, const TileLoopShape &tile) {
   int64_t rounds = 1;
-  while (rounds < tile.columns / fragmentColumns && bytesWith(plan, tile, 1) + exchangeBytes(plan, tile, rounds) > maxSharedBytes)
+  while (rounds < tile.columns / fragmentColumns &&
+         bytesWith(plan, tile, 1) + exchangeBytes(plan, tile, rounds) > maxSharedBytes)
     rounds *= 2;
   return rounds;
 }
@@ -433,7 +460,8 @@ int64_t tegula::bytesOfRound(const TileLoopPlan &plan, const TileLoopShape &tile
 }
 
 int64_t tegula::sharedBytesOf(const TileLoopPlan &plan, const TileLoopShape &tile) {
-  return bytesWith(plan, tile, rowStagesOf(plan, tile)) + exchangeBytes(plan, tile, roundsOf(plan, tile));
+  return bytesWith(plan, tile, rowStagesOf(plan, tile)) +
+         exchangeBytes(plan, tile, roundsOf(plan, tile));
 }
 
 llvm::SetVector<mlir::Value> tegula::splitPrecisionTensors(const TileLoopPlan &plan) {
@@ -446,12 +474,15 @@ llvm::SetVector<mlir::Value> tegula::splitPrecisionTensors(const TileLoopPlan &p
   return tensors;
 }
 
-/// Whether a thread's registers have room for the sums in the loop, of products of planes of so many columns at a time.
+/// Whether a thread's registers have room for the sums in the loop, of products of planes of so
+/// many columns at a time.
 static bool hasRegisters(const TileLoopPlan &plan, const TileLoopShape &tile, int64_t columns) {
-  // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors are split, of 224.
+  // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors
+  // are split, of 224.
   const int64_t maxRegisters = splitPrecisionTensors(plan).empty() ? 200 : 180;
   int64_t registers = tile.columns;
-  for (tgl::TempOp temp : tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) { // that the loop carries
+  for (tgl::TempOp temp :
+       tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) { // that the loop carries
     auto type = cast<tgl::TglTensorType>(temp.getTensor().getType());
     registers += tile.blockShare(type.getDims()[0].getExpr().asConstant().value_or(maxColumns)) / 2;
   }
@@ -466,17 +497,20 @@ static bool hasRegisters(const TileLoopPlan &plan, const TileLoopShape &tile, in
 /// A panel of a right factor in shared memory.
 static constexpr int64_t minColumnsAtOnce = 64;
 
-int64_t tegula::columnsAtOnce(const TileLoopPlan &plan, const TileLoopShape &tile, const TileLoopProduct &product) {
+int64_t tegula::columnsAtOnce(const TileLoopPlan &plan, const TileLoopShape &tile,
+                              const TileLoopProduct &product) {
   int64_t all = tile.blockShare(product.fixed);
   return product.terms == 1 || hasRegisters(plan, tile, all) ? all : minColumnsAtOnce;
 }
 
 /// Blocks of clusters of so many.
-static SmallVector<TileLoopShape> rankWithClusters(const TileLoopPlan &plan, int64_t clusterBlocks) {
+static SmallVector<TileLoopShape> rankWithClusters(const TileLoopPlan &plan,
+                                                   int64_t clusterBlocks) {
   bool usesSplitPrecision = !splitPrecisionTensors(plan).empty();
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::knownPoints(axes, plan.batch);
-  int64_t warpgroups = divideCeil(rows, 128) * batch * clusterBlocks >= device::multiprocessors && rows > 64 ? 2 : 1;
+  int64_t warpgroups =
+      divideCeil(rows, 128) * batch * clusterBlocks >= device::multiprocessors && rows > 64 ? 2 : 1;
   SmallVector<TileLoopShape> ranked;
   for (int64_t groups : {warpgroups, 3 - warpgroups}) {
     for (int64_t columns : {128, 64}) {
@@ -503,13 +537,19 @@ SmallVector<TileLoopShape> tegula::rankTileLoopShapes(const TileLoopPlan &plan, 
   int64_t rows = *tgl::knownPoints(axes, {plan.row});
   std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
   if (rows < fewest || plan.extent < fewest || !batch || *batch == 0)
-    return none(Twine(rows) + " rows walk " + Twine(plan.extent) + " points: fewer than " + Twine(fewest) + " of either, so a thread for a row is as fast");
-  if (rows < 64 && !splitPrecisionTensors(plan).empty()) // so few read each factor little more often than splitting it does
-    return none(Twine(rows) + " rows of f32: fewer than 64, so splitting the operands for tensor cores takes as long as it saves");
+    return none(Twine(rows) + " rows walk " + Twine(plan.extent) + " points: fewer than " +
+                Twine(fewest) + " of either, so a thread for a row is as fast");
+  if (rows < 64 &&
+      !splitPrecisionTensors(plan)
+           .empty()) // so few read each factor little more often than splitting it does
+    return none(Twine(rows) + " rows of f32: fewer than 64, so splitting the operands for tensor "
+                              "cores takes as long as it saves");
   int64_t largest = plan.maxColumns > maxColumns ? maxParts : 1;
   for (int64_t clusterBlocks = 1; clusterBlocks <= largest; clusterBlocks *= 2)
     if (TileLoopShape{1, 64, clusterBlocks}.blockShare(plan.maxColumns) <= maxColumns)
-      if (SmallVector<TileLoopShape> ranked = rankWithClusters(plan, clusterBlocks); !ranked.empty())
+      if (SmallVector<TileLoopShape> ranked = rankWithClusters(plan, clusterBlocks);
+          !ranked.empty())
         return ranked;
-  return none("accumulators and operands of a tile fit neither into registers nor into shared memory");
+  return none(
+      "accumulators and operands of a tile fit neither into registers nor into shared memory");
 }

@@ -16,11 +16,13 @@
 // strategy `tile-loop` writes the block's shape into the statement (attribute `row_tile`); code
 // generation (strategies/tile_loop/lower/FusedTileLoop.h) reads it.
 //
-// Factors are f16 or bf16. Where one is f32 each is two planes of f16, of which three products are added.
+// Factors are f16 or bf16. Where one is f32 each is two planes of f16, of which three products are
+// added.
 //
-// A tile loop whose columns exceed a thread's registers, or whose operand A exceeds shared memory, is split over a cluster of
-// blocks with the same rows: each block has some of the columns `d` and of the sum over `e`, and the blocks exchange partial
-// sums (strategies/tile_loop/lower/TileLoopSplit.cpp).
+// A tile loop whose columns exceed a thread's registers, or whose operand A exceeds shared memory,
+// is split over a cluster of blocks with the same rows: each block has some of the columns `d` and
+// of the sum over `e`, and the blocks exchange partial sums
+// (strategies/tile_loop/lower/TileLoopSplit.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_TILE_LOOP_PLAN_TILELOOP_H
@@ -35,16 +37,16 @@ namespace tegula {
 struct TileLoopProduct {
   tgl::ReduceOp reduce;
   tgl::ParallelOp nest; ///< around it; its only axis are the columns
-  bool isBF16;         ///< bf16, else f16
-  unsigned terms;      ///< of each factor: 2 where one of them is f32, else 1
-  bool reducesTile;        ///< over the tile; else the columns are the tile's
+  bool isBF16;          ///< bf16, else f16
+  unsigned terms;       ///< of each factor: 2 where one of them is f32, else 1
+  bool reducesTile;     ///< over the tile; else the columns are the tile's
   tgl::ReadOp
       a; ///< the left factor where it is the same for all tiles; null: made of the tile's values
   mlir::Value aValue; ///< operand A if it is made of the tile's values, rounded to the type of B
   tgl::ReadOp b;
   bool aKMajor = false,
        bKMajor = false; ///< neighbours in memory are neighbours along the sum
-  int64_t fixed;               ///< points of the axis that is not the tile's
+  int64_t fixed;        ///< points of the axis that is not the tile's
 };
 
 struct TileLoopPlan {
@@ -72,18 +74,20 @@ Matched<TileLoopPlan> planTileLoop(tgl::ParallelOp op);
 std::optional<llvm::SmallVector<Comparison>>
 affineMask(mlir::Value condition, mlir::BlockArgument axis, mlir::BlockArgument row);
 
-/// The shape of a block: 64 rows for each warpgroup, `columns` points of the tile loop in a step, and a cluster of
-/// `clusterBlocks` blocks that have the same rows.
+/// The shape of a block: 64 rows for each warpgroup, `columns` points of the tile loop in a step,
+/// and a cluster of `clusterBlocks` blocks that have the same rows.
 struct TileLoopShape {
   int64_t warpgroups, columns, clusterBlocks = 1;
 
   int64_t rows() const { return 64 * warpgroups; }
-  /// The columns, or K points, of one block out of `points`, a multiple of 8; the last blocks may have fewer.
+  /// The columns, or K points, of one block out of `points`, a multiple of 8; the last blocks may
+  /// have fewer.
   int64_t blockShare(int64_t points) const;
   bool isShared(int64_t points) const { return blockShare(points) < points; }
   /// Rounds of the butterfly in which blocks of a cluster exchange partial sums.
   int64_t exchanges() const { return llvm::Log2_64(clusterBlocks); }
-  /// Bytes beside the sums received from another block: two mbarriers, and a word for each thread that has read them.
+  /// Bytes beside the sums received from another block: two mbarriers, and a word for each thread
+  /// that has read them.
   static constexpr int64_t exchangeState = 2 * 8 + 128 * 4;
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   static std::optional<TileLoopShape> of(tgl::ParallelOp op);
@@ -95,11 +99,12 @@ bool splitsSum(const TileLoopProduct &product, const TileLoopShape &tile);
 /// Whether the block is warp-specialised: two consumer warpgroups, and one that loads for both.
 bool isWarpSpecialized(const TileLoopPlan &plan, const TileLoopShape &tile);
 
-/// Buffers for operands A that the loop does not change: two if the next block of rows is loaded while the current one is
-/// multiplied.
+/// Buffers for operands A that the loop does not change: two if the next block of rows is loaded
+/// while the current one is multiplied.
 int64_t rowStagesOf(const TileLoopPlan &plan, const TileLoopShape &tile);
 
-/// Passes in which the blocks of a cluster exchange a tile's partial sums: as many as shared memory requires.
+/// Passes in which the blocks of a cluster exchange a tile's partial sums: as many as shared memory
+/// requires.
 int64_t roundsOf(const TileLoopPlan &plan, const TileLoopShape &tile);
 
 /// Bytes of shared memory for a round's sums of a warpgroup from one other block.
@@ -111,15 +116,17 @@ std::optional<int64_t> elementsOf(mlir::Value tensor);
 /// The operands that are read in split precision.
 llvm::SetVector<mlir::Value> splitPrecisionTensors(const TileLoopPlan &plan);
 
-/// Columns of a product over the tile that are accumulated at a time: all, or, in split precision, as many as registers hold beside
-/// the sums of the tiles before.
-int64_t columnsAtOnce(const TileLoopPlan &plan, const TileLoopShape &tile, const TileLoopProduct &product);
+/// Columns of a product over the tile that are accumulated at a time: all, or, in split precision,
+/// as many as registers hold beside the sums of the tiles before.
+int64_t columnsAtOnce(const TileLoopPlan &plan, const TileLoopShape &tile,
+                      const TileLoopProduct &product);
 
 /// Bytes of shared memory: operands A, and two tiles of each operand B.
 int64_t sharedBytesOf(const TileLoopPlan &plan, const TileLoopShape &tile);
 
 /// Blocks that fit, the fastest by the model first; none where there is too little to do.
-llvm::SmallVector<TileLoopShape> rankTileLoopShapes(const TileLoopPlan &plan, Mismatch *why = nullptr);
+llvm::SmallVector<TileLoopShape> rankTileLoopShapes(const TileLoopPlan &plan,
+                                                    Mismatch *why = nullptr);
 
 } // namespace tegula
 
