@@ -20,10 +20,13 @@ static constexpr double maxExpected = 4;
 static constexpr unsigned splitsOfShape = 2;
 /// What decides on the form of a kernel and may be left out, in the order of the pipeline. Code
 /// without it differs in the order of additions at most.
-static constexpr StringRef optionalSteps[] = {
-    "tgl-split-phases", "tgl-order-windows", "tgl-split-reductions",
-    "tgl-spread-nests", "tgl-split-scans",   "contraction",
-    "tile-loop"};
+static constexpr StringRef optionalSteps[] = {"tgl-split-polyphase",
+                                              "tgl-order-windows",
+                                              "tgl-split-reductions",
+                                              "tgl-spread-nests",
+                                              "tgl-split-scans",
+                                              "contraction",
+                                              "tile-loop"};
 
 //===----------------------------------------------------------------------===//
 // What there is to try

@@ -59,7 +59,7 @@ std::shared_ptr<std::vector<CollectedRemark>>
 tegula::collectMismatches(mlir::MLIRContext &context) {
   auto remarks = std::make_shared<std::vector<CollectedRemark>>();
   mlir::remark::RemarkCategories categories;
-  categories.all = ".*";
+  categories.missed = ".*";
   bool isOn = mlir::succeeded(mlir::remark::enableOptimizationRemarks(
       context, std::make_unique<Collector>(remarks),
       std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories));

@@ -6,9 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Check.h"
+#include "codegen/ptx/Ptx.h"
+#include "compiler/Compiler.h"
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
+#include "driver/InstanceArgs.h"
 #include "driver/Programs.h"
+#include "driver/Why.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -29,6 +33,18 @@ static cl::opt<bool> guards("guards",
                             cl::desc("List what every launch checks of the sizes, and the "
                                      "declarations that would prove it"),
                             cl::sub(sub));
+
+static cl::opt<std::string>
+    target("target", cl::value_desc("sm_90a"),
+           cl::desc("A device: say also what bounds each launch there, and why no faster strategy "
+                    "computes it, as compile --why does"),
+           cl::sub(sub));
+static cl::opt<std::string> machineName("machine", cl::value_desc("h200|h100"),
+                                        cl::desc("With --target: the card (default: h200 for "
+                                                 "sm_90a)"),
+                                        cl::sub(sub));
+static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
+                                       cl::desc("With --target: sizes"), cl::sub(sub));
 
 /// `0 <= 2*i < M for i in 0:N where N - i - 1 >= 0`.
 static std::string conditionOf(const checked::Program &program, const checked::Guard &guard) {
@@ -114,6 +130,40 @@ static void printGuards(const LoadedFile &loaded, const checked::Program &progra
   }
 }
 
+/// What bounds the launches of a right kernel. One that does not compile as it stands, as it needs
+/// constants, says so.
+static void printPerformance(LoadedFile &loaded, const CompileOptions &given,
+                             const checked::Program &program, const report::DeviceLimits *machine) {
+  CompileOptions options = given;
+  options.instance.kernel = program.name;
+  Diagnostics unheard(loaded.sources);
+  Expected<std::unique_ptr<CompiledKernel>> compiled =
+      compileKernel(*loaded.module, options, unheard);
+  std::string reason;
+  if (!compiled)
+    reason = toString(compiled.takeError());
+  else if (!*compiled)
+    reason = unheard.all().empty() ? "it does not compile" : unheard.all().front().message;
+  if (!json) {
+    outs() << "kernel " << program.name << ":"
+           << (reason.empty() ? "\n" + whyText((*compiled)->launches, machine)
+                              : " " + reason + '\n');
+    return;
+  }
+  llvm::json::Object object{{"schema", "tegula.performance"},
+                            {"version", 1},
+                            {"kernel", program.name},
+                            {"file", loaded.sources.name(loaded.file)},
+                            {"target", options.target}};
+  if (machine)
+    object["machine"] = machine->name;
+  if (reason.empty())
+    object["launches"] = whyJson((*compiled)->launches, machine);
+  else
+    object["reason"] = reason;
+  outs() << llvm::json::Value(std::move(object)) << '\n';
+}
+
 void checkKernels(LoadedFile &loaded, StringRef only,
                   std::vector<std::unique_ptr<checked::Program>> *programs) {
   std::vector<std::unique_ptr<checked::Program>> found =
@@ -134,6 +184,23 @@ static ExitCode run() {
   std::vector<std::string> files;
   if (!findPrograms(paths, files))
     return ExitWrongCall;
+  CompileOptions options;
+  const report::DeviceLimits *machine = nullptr;
+  if (target.empty() && (!machineName.empty() || !sizeTexts.empty())) {
+    errs() << "tegula: -d and --machine are for --target\n";
+    return ExitWrongCall;
+  }
+  if (!target.empty()) {
+    if (!isDeviceTarget(target)) {
+      errs() << "tegula: --target takes a device such as sm_90a, not '" << target << "'\n";
+      return ExitWrongCall;
+    }
+    options.target = target;
+    options.explain = true;
+    options.stopAfter = Phase::Schedule;
+    if (!findMachine(machineName, target, machine) || !parseSizes(sizeTexts, options.sizes))
+      return ExitWrongCall;
+  }
   ExitCode result = ExitSuccess;
   for (const std::string &path : files) {
     std::unique_ptr<LoadedFile> loaded = load(path);
@@ -149,6 +216,9 @@ static ExitCode run() {
     if (guards)
       for (const auto &program : programs)
         printGuards(*loaded, *program);
+    if (!target.empty() && !loaded->diagnostics.hasErrors())
+      for (const auto &program : programs)
+        printPerformance(*loaded, options, *program, machine);
     if (loaded->diagnostics.hasErrors())
       result = ExitWrongProgram;
   }

@@ -279,26 +279,6 @@ static std::string placedText(const CompiledKernel &kernel) {
   return text;
 }
 
-/// --report: the device that --machine names, or that the target suggests.
-static bool findMachine(const report::DeviceLimits *&machine) {
-  if (machineName.empty() && target == "sm_90a")
-    machine = report::deviceLimits("h200");
-  if (machineName.empty())
-    return true;
-  if (target == "cpu") {
-    errs() << "tegula: --machine is for device targets: --target=sm_90a\n";
-    return false;
-  }
-  machine = report::deviceLimits(machineName);
-  if (machine)
-    return true;
-  errs() << "tegula: --machine takes ";
-  interleaveComma(report::deviceLimits(), errs(),
-                  [](const report::DeviceLimits &each) { errs() << each.name; });
-  errs() << ", not '" << machineName << "'\n";
-  return false;
-}
-
 static ExitCode reportError(Error error) {
   ExitCode exit = error.isA<MissingToolError>()   ? ExitMissingResource
                   : error.isA<WrongOptionError>() ? ExitWrongCall
@@ -336,7 +316,7 @@ static ExitCode writeReport(LoadedFile &loaded, const CompileOptions &options) {
   wanted.path = path;
   wanted.text = loaded.module->sourceManager().text(loaded.file).str();
   wanted.microseconds = microseconds;
-  if (!findMachine(wanted.machine))
+  if (!findMachine(machineName, target, wanted.machine))
     return ExitWrongCall;
   Expected<std::optional<std::string>> page =
       report::makeReport(*loaded.module, options, loaded.diagnostics, wanted);
@@ -437,7 +417,7 @@ static ExitCode compile(std::optional<Stage> stage) {
       errs() << "tegula: --why takes nothing, or json, not '" << why << "'\n";
       return ExitWrongCall;
     }
-    if (!findMachine(machine))
+    if (!findMachine(machineName, target, machine))
       return ExitWrongCall;
     options.explain = true;
   }

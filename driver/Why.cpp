@@ -73,14 +73,20 @@ std::string whyText(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
                           bound->isMemory() ? "memory" : toString(launch.unit).str(),
                           device->title.str(), bound->least(), bound->memory,
                           toString(launch.unit).str(), bound->unit);
+    std::string others;
     for (const StrategyMismatch &mismatch : launch.mismatches) {
-      if (mismatch.isOther)
+      if (mismatch.isOther) {
+        others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", mismatch.strategy,
+                              mismatch.reason);
         continue;
+      }
       text +=
           fmt::format("  not {}: {} ({})\n", mismatch.strategy, mismatch.reason, mismatch.place);
       if (!mismatch.edit.empty())
         text += fmt::format("    try: {}\n", mismatch.edit);
     }
+    if (!others.empty())
+      text += fmt::format("  nothing here for {}\n", others);
   }
   return text.empty() ? "no launches: the kernel computes nothing on the device\n" : text;
 }
@@ -104,10 +110,10 @@ json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
     }
     json::Array mismatches;
     for (const StrategyMismatch &mismatch : launch.mismatches) {
-      if (mismatch.isOther)
-        continue;
-      json::Object why{
-          {"strategy", mismatch.strategy}, {"reason", mismatch.reason}, {"place", mismatch.place}};
+      json::Object why{{"strategy", mismatch.strategy},
+                       {"reason", mismatch.reason},
+                       {"place", mismatch.place},
+                       {"nothingHere", mismatch.isOther}};
       if (!mismatch.edit.empty())
         why["edit"] = mismatch.edit;
       mismatches.push_back(std::move(why));
@@ -116,6 +122,26 @@ json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
     result.push_back(std::move(one));
   }
   return result;
+}
+
+bool findMachine(StringRef name, StringRef target, const report::DeviceLimits *&machine) {
+  machine = nullptr;
+  if (name.empty() && target == "sm_90a")
+    machine = report::deviceLimits("h200");
+  if (name.empty())
+    return true;
+  if (target == "cpu") {
+    errs() << "tegula: --machine is for device targets: --target=sm_90a\n";
+    return false;
+  }
+  machine = report::deviceLimits(name);
+  if (machine)
+    return true;
+  errs() << "tegula: --machine takes ";
+  interleaveComma(report::deviceLimits(), errs(),
+                  [](const report::DeviceLimits &each) { errs() << each.name; });
+  errs() << ", not '" << name << "'\n";
+  return false;
 }
 
 } // namespace tegula

@@ -20,9 +20,16 @@ std::string whyText(llvm::ArrayRef<LaunchExplanation> launches, const report::De
 
 /// The same: an array of objects with `name`, `place`, `strategy`, `tile`, `unit`, `bytes`,
 /// `operations`, `boundBy` (`memory` or the unit), `boundMicroseconds`, and `mismatches` of
-/// `strategy`, `reason`, `edit`, `place`. What is not known is left out.
+/// `strategy`, `reason`, `edit`, `place`, `nothingHere` (the launch has nothing of what the
+/// strategy computes). What is not known is left out.
 llvm::json::Array whyJson(llvm::ArrayRef<LaunchExplanation> launches,
                           const report::DeviceLimits *device);
+
+/// The card whose figures bound launches: the one named, or an H200 where `target` is sm_90a and
+/// none is. Null where the target has none. False, with the reason on standard error, where there
+/// is no such card.
+bool findMachine(llvm::StringRef name, llvm::StringRef target,
+                 const report::DeviceLimits *&machine);
 
 } // namespace tegula
 

@@ -184,7 +184,7 @@ def DistributePass : Pass<"tgl-distribute", "::tegula::tgl::KernelOp"> {
                         "size of tile loops whose tiles need a temporary">];
 }
 
-def TileSoftmaxPass : Pass<"tgl-tile-softmax", "::tegula::tgl::KernelOp"> {
+def OnlineSoftmaxPass : Pass<"tgl-online-softmax", "::tegula::tgl::KernelOp"> {
   let summary = "walks a softmax that feeds a product in tiles";
   let description = [{
     Attention by equations, `s = sum_e q[i, e]*k[j, e]; p: bf16 = softmax(s, over=j); o = sum_j p[i, j]*v[j, d]`, keeps
@@ -267,7 +267,7 @@ def SplitResiduesPass : Pass<"tgl-split-residues", "::tegula::tgl::KernelOp"> {
   }];
 }
 
-def SplitPhasesPass : Pass<"tgl-split-phases", "::tegula::tgl::KernelOp"> {
+def SplitPolyphasePass : Pass<"tgl-split-polyphase", "::tegula::tgl::KernelOp"> {
   let summary = "makes transposed convolutions products whose rows are channels and phases";
   let description = [{
     Where tgl-split-residues gives each rest of a stride its own sums over its own part of the image, this pass

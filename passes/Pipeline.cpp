@@ -111,9 +111,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
   // Attention by equations: while the statements of a softmax stand apart.
-  if (options.machine == Machine::GPU && options.tiles.hasWgmma &&
-      !llvm::is_contained(options.disabled, "tile-loop"))
-    pipeline.add(createTileSoftmaxPass());
+  bool hasTileLoops = options.tiles.hasWgmma && !llvm::is_contained(options.disabled, "tile-loop");
+  if (options.machine == Machine::GPU && hasTileLoops)
+    pipeline.add(createOnlineSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
@@ -128,7 +128,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   if (options.machine == Machine::CPU)
     pipeline.add(createSplitResiduesPass());
   else
-    pipeline.add(createSplitPhasesPass());
+    pipeline.add(createSplitPolyphasePass());
   pipeline.add(createSimplifyAccessesPass());
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
@@ -275,7 +275,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSimplifyAccessesPass(); }, counters);
   registerCounted([] { return createEliminateDeadEquationsPass(); }, counters);
   registerCounted([] { return createEliminateCommonEquationsPass(); }, counters);
-  registerCounted([] { return createTileSoftmaxPass(); }, counters);
+  registerCounted([] { return createOnlineSoftmaxPass(); }, counters);
   registerCounted([] { return createBoundLoopsPass(); }, counters);
   registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);
@@ -286,7 +286,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createGroupProductsPass(); }, counters);
   registerCounted([] { return createCollapseAxesPass(); }, counters);
   registerCounted([] { return createSplitResiduesPass(); }, counters);
-  registerCounted([] { return createSplitPhasesPass(); }, counters);
+  registerCounted([] { return createSplitPolyphasePass(); }, counters);
   registerCounted([] { return createOrderWindowsPass(); }, counters);
   registerCounted([] { return createReduceInTilesPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);

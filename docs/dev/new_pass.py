@@ -122,19 +122,25 @@ def main():
     summary = options.summary or title[0].lower() + title[1:]
     sentence = summary[0].upper() + summary[1:] + "."
 
-    source = root / "passes" / f"{name}.cpp"
     test = root / "test" / "passes" / f"{stem}.mlir"
     table = root / "passes" / "Passes.td"
     build = root / "passes" / "CMakeLists.txt"
     pipeline = root / "passes" / "Pipeline.cpp"
-    for path in (source, test):
-        if path.exists():
-            fail(f"{path.relative_to(root)} is there already")
     td = table.read_text()
     before = re.search(rf'def (\w+)Pass : Pass<"{re.escape(options.after)}"', td)
     if not before:
         fail(f"no pass has the flag {options.after}")
     previous = before.group(1)
+    build_text = build.read_text()
+    # In the folder, that of a phase, of the pass that it follows.
+    folder = re.search(rf"^  (\w+)/{previous}\.cpp$", build_text, re.MULTILINE)
+    if not folder:
+        fail(f"cannot find {previous}.cpp in CMakeLists.txt")
+    folder = folder.group(1)
+    source = root / "passes" / folder / f"{name}.cpp"
+    for path in (source, test):
+        if path.exists():
+            fail(f"{path.relative_to(root)} is there already")
 
     head = f"//===- {name}.cpp - {title} "
     pad = "-" * max(3, 100 - 7 - len(head))
@@ -144,7 +150,8 @@ def main():
     # Behind the previous entry: it ends at the first closing brace in column 0.
     end = td.index("\n}\n", before.start()) + len("\n}\n")
     new_td = td[:end] + "\n" + entry.rstrip("\n") + "\n" + td[end:]
-    new_build = insert_after(build.read_text(), rf"^  {previous}\.cpp\n", f"  {name}.cpp\n", f"{previous}.cpp in CMakeLists.txt")
+    new_build = insert_after(build_text, rf"^  {folder}/{previous}\.cpp\n", f"  {folder}/{name}.cpp\n",
+                             f"{previous}.cpp in CMakeLists.txt")
     text = pipeline.read_text()
     text = insert_after(text, rf"^  registerCounted\(\[\] \{{ return create{previous}Pass\(\); \}}, counters\);\n",
                         f"  registerCounted([] {{ return create{name}Pass(); }}, counters);\n", "the registration")
@@ -152,12 +159,13 @@ def main():
     if text is None:
         fail(f"cannot find {options.after} in the pipeline")
 
+    source.parent.mkdir(exist_ok=True)
     source.write_text(SOURCE.format(**fields))
     test.write_text(TEST.format(**fields))
     table.write_text(new_td)
     build.write_text(new_build)
     pipeline.write_text(text)
-    print(f"wrote  passes/{name}.cpp\n       test/passes/{stem}.mlir\n"
+    print(f"wrote  passes/{folder}/{name}.cpp\n       test/passes/{stem}.mlir\n"
           f"added  {flag} to passes/Passes.td, CMakeLists.txt and Pipeline.cpp, after {options.after}\n"
           f"next   ninja -C build/dev tegula-opt && lit-22 -v build/dev/test --filter passes/{stem}")
 

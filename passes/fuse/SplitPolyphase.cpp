@@ -15,7 +15,7 @@ using namespace tegula;
 using namespace tegula::tgl;
 
 namespace tegula {
-#define GEN_PASS_DEF_SPLITPHASESPASS
+#define GEN_PASS_DEF_SPLITPOLYPHASEPASS
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
@@ -342,7 +342,7 @@ private:
   ReadOp image;
 };
 
-struct SplitPhasesPass : Counted<tegula::impl::SplitPhasesPassBase<SplitPhasesPass>> {
+struct SplitPolyphasePass : Counted<tegula::impl::SplitPolyphasePassBase<SplitPolyphasePass>> {
   using Counted::Counted;
 
   void runOnOperation() override {

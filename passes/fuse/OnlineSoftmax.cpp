@@ -1,4 +1,4 @@
-//===- TileSoftmax.cpp - Online softmax: softmax and product in one tile loop ===//
+//===- OnlineSoftmax.cpp - Online softmax: softmax and product in one tile loop ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,7 +16,7 @@ using namespace tegula;
 using namespace tegula::tgl;
 
 namespace tegula {
-#define GEN_PASS_DEF_TILESOFTMAXPASS
+#define GEN_PASS_DEF_ONLINESOFTMAXPASS
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
@@ -199,7 +199,7 @@ private:
   }
 };
 
-struct TileSoftmaxPass : Counted<tegula::impl::TileSoftmaxPassBase<TileSoftmaxPass>> {
+struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSoftmaxPass>> {
   void runOnOperation() override {
     for (ParallelOp statement : outermostStatements(getOperation()))
       if (statement->getParentOp() == getOperation())

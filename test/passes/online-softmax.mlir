@@ -1,4 +1,4 @@
-// RUN: tegula-opt %s --tgl-tile-softmax --tgl-counters 2>&1 | FileCheck %s
+// RUN: tegula-opt %s --tgl-online-softmax --tgl-counters 2>&1 | FileCheck %s
 
 // The softmax of scaled, masked scores, rounded to bf16, is one factor of a product.
 // CHECK-LABEL: tgl.kernel @attention
@@ -424,4 +424,4 @@ tgl.kernel @changed(%q: !tgl.tensor<[2, 64, 64], bf16> {tgl.name = "q", tgl.role
   }
 }
 
-// CHECK: tgl-tile-softmax: 3 softmaxes tiled
+// CHECK: tgl-online-softmax: 3 softmaxes tiled

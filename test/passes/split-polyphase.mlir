@@ -1,4 +1,4 @@
-// RUN: tegula-opt %s --tgl-split-phases --tgl-simplify-accesses --canonicalize --cse --tgl-counters 2>&1 | FileCheck %s
+// RUN: tegula-opt %s --tgl-split-polyphase --tgl-simplify-accesses --canonicalize --cse --tgl-counters 2>&1 | FileCheck %s
 
 // Two phases of p are rows; the sum runs over the offsets that either has; the weight is 0 where there is no tap.
 // CHECK-LABEL: tgl.kernel @transposed
@@ -126,4 +126,4 @@ tgl.kernel @shifted(%x: !tgl.tensor<[16, 32, 100], f32> {tgl.name = "x", tgl.rol
   }
 }
 
-// CHECK: tgl-split-phases: 3 transposed convolutions made of phases
+// CHECK: tgl-split-polyphase: 3 transposed convolutions made of phases
