@@ -237,6 +237,22 @@ Poly Search::conditional(const std::shared_ptr<const IndexExpr::Atom> &atom) {
   return Poly::variable(var);
 }
 
+/// `rest` as `multiples` of `den` and what is left: its coefficients are of least magnitude, not in
+/// [0, den). -i//den stays so, where the multiple of i by den - 1 might leave 64 bits, in which the
+/// formula is computed. A small divisor's multiples of an index do not
+/// (frontend/check/CheckExact.cpp).
+static std::pair<Poly, Poly> withLeastCoefficients(const Poly &rest, const Poly &den) {
+  constexpr int64_t minDivisor = int64_t(1) << 14;
+  std::optional<int64_t> divisor = den.asConstant();
+  if (!divisor || *divisor < minDivisor)
+    return {Poly(), rest};
+  Poly multiples;
+  for (auto [monomial, coefficient] : rest.terms)
+    if (monomial && coefficient > *divisor / 2)
+      multiples = multiples + Poly(monomial, 1);
+  return {multiples, rest - multiples * den};
+}
+
 Poly Search::quotient(const Poly &num, const Poly &den) {
   if (num.badResult() || den.badResult() || den.isZero())
     return Poly::bad();
@@ -279,8 +295,9 @@ Poly Search::quotient(const Poly &num, const Poly &den) {
       return part + Poly::variable(var);
     }
 
-  unsigned var =
-      newVariable(IndexExpr::floorDiv(expr(rest), expr(den)), varies(rest) || varies(den));
+  auto [multiples, least] = withLeastCoefficients(rest, den);
+  unsigned var = newVariable(expr(multiples) + IndexExpr::floorDiv(expr(least), expr(den)),
+                             varies(rest) || varies(den));
   if (!var)
     return Poly::bad();
   quotients.push_back(var);

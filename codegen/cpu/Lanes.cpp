@@ -205,7 +205,10 @@ private:
       }
       unsigned before = lane.varying.size();
       for (mlir::Operation &nested : op->getRegion(0).front()) {
-        inside += laneCost(&nested, lane);
+        double cost = laneCost(&nested, lane);
+        if (cost == never) // in a loop without points too, for which code is emitted
+          return never;
+        inside += cost;
         varies |=
             any_of(nested.getOperands(), [&](mlir::Value value) { return lane.varies(value); });
       }
