@@ -256,20 +256,6 @@ private:
     return dims;
   }
 
-  static std::string placeOf(mlir::Location location) {
-    std::string place;
-    location->walk([&](mlir::Location part) {
-      auto file = dyn_cast<mlir::FileLineColLoc>(part);
-      if (!file)
-        return mlir::WalkResult::advance();
-      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-               Twine(file.getColumn()))
-                  .str();
-      return mlir::WalkResult::interrupt();
-    });
-    return place;
-  }
-
   Error describe() {
     tgl::KernelOp op = entry();
     for (auto [index, type] : enumerate(op.getArgumentTypes())) {

@@ -355,7 +355,7 @@ private:
   void emitAgain(tgl::ParallelOp op, PlanStep &step, const std::string &name,
                  const DeviceEmitter::Inputs &inputs, ArrayRef<unsigned> outer, DeviceShape shape) {
     constexpr int64_t blocksOfMultiprocessor = 4;
-    constexpr const char *unit = "points again, where planes lost too much";
+    constexpr const char *unit = "points again, where the accuracy check fails";
     int64_t blocks = blocksOfMultiprocessor * options.multiprocessors;
     PlanTiles &tiles = step.tiles;
     // One function is both where the general launch has no workspace.

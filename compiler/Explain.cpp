@@ -88,7 +88,7 @@ StringRef tegula::toString(LaunchUnit unit) {
   llvm_unreachable("all units are listed");
 }
 
-static std::string placeOf(mlir::Location location) {
+std::string tegula::placeOf(mlir::Location location) {
   std::string place;
   location->walk([&](mlir::Location part) {
     auto file = dyn_cast<mlir::FileLineColLoc>(part);

@@ -56,6 +56,9 @@ struct CollectedRemark {
 /// Hears the remarks of the passes that run in this context from now on. Once for a context.
 std::shared_ptr<std::vector<CollectedRemark>> collectMismatches(mlir::MLIRContext &context);
 
+/// `file:line:column` of the program; empty where the location tells none.
+std::string placeOf(mlir::Location location);
+
 /// The launches of a scheduled kernel, in order.
 std::vector<LaunchExplanation> explainLaunches(tgl::KernelOp kernel,
                                                llvm::ArrayRef<CollectedRemark> remarks);

@@ -5,7 +5,7 @@
 
 - Folders of code form a DAG: each has a README.md whose last paragraph, `Includes: ...`, names the folders whose headers it
   includes, those and no others; following them never comes back to where one began.
-- No folder of code or tests has more than 45 files of source beside those that a table lists (KEPT).
+- No folder has more than 45 files, but for cases that nobody reads from one end to the other (CASES).
 - No source, page or comment uses a retired word of docs/dev/retired.txt.
 """
 import argparse
@@ -19,7 +19,7 @@ CODE = {".cpp", ".h", ".td", ".def"}
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s+"([^"]+)"', re.M)
 MOST_FILES = 45
 # Programs and cases, a file each, which nobody reads from one end to the other.
-CASES = re.compile(r"(^|/)(programs|Inputs|corpus|hacks|kernels|cases|rejected|std|results|corpus)(/|$)|^test/|^bench/(kernelbench|teaching)")
+CASES = re.compile(r"(^|/)(programs|Inputs|corpus|hacks|kernels|cases|rejected|std|results)(/|$)|^test/|^bench/(kernelbench|teaching)")
 # These tell of old words.
 TELL = re.compile(r"^(docs/dev/|docs/results/|CHANGELOG|docs/glossary\.md|support/Switches\.def|test/driver/passes\.test|test/house/)")
 
