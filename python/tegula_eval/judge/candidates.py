@@ -7,7 +7,9 @@ others against the module's own result, whose distance from float64 is known fro
 candidate could treat differently.
 
 The module runs in such a process too, on the same inputs, right before or after the candidate, whichever chance says:
-what slows the one slows the other. A speedup is the median of the calls' own ratios. Calls on which an answer without the
+what slows the one slows the other. Who runs second finds the inputs in the cache: as often as not that is the candidate,
+and a speedup is the geometric mean of two medians of the calls' own ratios, of those calls on which it ran first and of
+the others. Calls on which an answer without the
 work passes (zeros, one number, an input, the result of another call) are left out of it; where they are more than half,
 no speedup is given, and the record says why.
 
@@ -82,6 +84,7 @@ class Call:
     distribution: str
     exactly: bool                # judged against the module in float64
     timed: bool
+    module_first: bool           # the module runs before the candidate
     written: list[torch.Tensor] = field(default_factory=list)
     module: list[torch.Tensor] = field(default_factory=list)  # what the module's process gave
     chosen: list = field(default_factory=list)  # of each result the elements that are kept, None for all
@@ -157,13 +160,22 @@ class _Judge:
         if self.turns:
             count = max(count, self.turns + WARM_UP)
         count += self.chance.randrange(MORE_CALLS if self.turns else 2)
-        kinds = [DISTRIBUTIONS[number % len(DISTRIBUTIONS)] for number in range(count)]
-        self.chance.shuffle(kinds)
+        warm = WARM_UP if self.turns else 0
+        # Each distribution as often as the others, and among the timed calls too.
+        order = self.chance.sample(DISTRIBUTIONS, len(DISTRIBUTIONS))
+        kinds = [order[number % len(order)] for number in range(count)]
+        timed, first = kinds[:count - warm], kinds[count - warm:]
+        self.chance.shuffle(timed)
+        kinds = first + timed
         exact = set(range(count))
         if self.turns:
             exact = {self.chance.choice([place for place, kind in enumerate(kinds) if kind == one])
                      for one in DISTRIBUTIONS}
-        return [Call(place, kind, place in exact, bool(self.turns) and place >= WARM_UP) for place, kind in enumerate(kinds)]
+        module_first = [bool(number % 2) for number in range(count - warm)]
+        self.chance.shuffle(module_first)
+        module_first = [self.chance.random() < 0.5 for _ in first] + module_first
+        return [Call(place, kind, place in exact, bool(self.turns) and place >= warm, module_first[place])
+                for place, kind in enumerate(kinds)]
 
     def _session(self, trusted: bool) -> Session:
         return Session(starter(), self.target, self.arena, self.request.get("threads", 1), child.allowed_bytes, trusted)
@@ -186,8 +198,7 @@ class _Judge:
             nothing = []
             for call in calls:
                 inputs = self._inputs(call.place, call.distribution)
-                sides = [session] if module is None else [module, session]
-                self.chance.shuffle(sides)
+                sides = [session] if module is None else [module, session] if call.module_first else [session, module]
                 for one in sides:
                     self.stage(f"call {call.place}" + (" of the module" if one is module else ""))
                     seconds, written, same = one.call(inputs, self.outputs)
@@ -296,8 +307,9 @@ class _Judge:
             cheaply = statistics.mode(one.cheaply for one in timed if one.cheaply)
             timing["no_speedup"] = f"{cheaply} passes for {len(timed) - len(counted)} of {len(timed)} calls without the work"
             return
-        ratios = [beyond_nothing(one.module_seconds) / beyond_nothing(one.seconds) for one in counted]
-        timing["eager_ratio"] = statistics.median(ratios)
+        ratios = [[beyond_nothing(one.module_seconds) / beyond_nothing(one.seconds) for one in counted
+                   if one.module_first == module_first] for module_first in (False, True)]
+        timing["eager_ratio"] = statistics.geometric_mean(statistics.median(ones) for ones in ratios if ones)
         if timing["eager_ratio"] > EXCESSIVE:
             self.record["flags"].append("excessive")
 

@@ -257,10 +257,26 @@ def test_calls_come_as_chance_chooses():
     assert len({len(plan) for plan in plans}) > 1
     for plan in plans:
         assert {one.distribution for one in plan if one.exactly} == set(candidates.DISTRIBUTIONS)
-        assert sum(one.timed for one in plan) >= 10
+        timed = [one for one in plan if one.timed]
+        assert len(timed) >= 10 and {one.distribution for one in timed} == set(candidates.DISTRIBUTIONS)
+        assert abs(sum(one.module_first for one in timed) - len(timed) / 2) <= 0.5
     for place in range(10):
         assert {plan[place].distribution for plan in plans} == set(candidates.DISTRIBUTIONS)
         assert {plan[place].exactly for plan in plans} == {False, True}
+        assert {plan[place].module_first for plan in plans} == {False, True}
+
+
+def test_who_runs_second_gains_nothing():
+    """Who runs second finds the inputs in the cache. Of alike files neither is told to be faster, whatever that is worth."""
+    judge = candidates._Judge({"time": {"turns": 5}}, lambda name: None, {"flags": []})
+    judge.moved, judge.nothing_s = 1 << 20, 0.0
+    judge.variant = type("Variant", (), {"name": "own", "cost": type("Cost", (), {"depth": 1.0})})
+    judge._inputs = lambda place, distribution: []
+    calls = [candidates.Call(place, "task", True, True, module_first, seconds=1e-3 if module_first else 2e-3,
+                             module_seconds=2e-3 if module_first else 1e-3, module=[torch.randn(9)], chosen=[None])
+             for place, module_first in enumerate([True, False, True, True, False])]
+    judge._report(calls)
+    assert judge.record["timing"]["eager_ratio"] == pytest.approx(1)
 
 
 def test_the_module_is_not_made_slow():
@@ -284,7 +300,7 @@ def test_speed_that_cannot_be(moved, program_s, found):
     judge.moved, judge.nothing_s = moved, 0.0
     judge.variant = type("Variant", (), {"name": "own", "cost": type("Cost", (), {"depth": 1.0})})
     judge._inputs = lambda place, distribution: []
-    calls = [candidates.Call(place, "task", True, True, seconds=program_s, module_seconds=1e-3,
+    calls = [candidates.Call(place, "task", True, True, place == 1, seconds=program_s, module_seconds=1e-3,
                              module=[torch.randn(9)], chosen=[None]) for place in range(3)]
     if found == "time":
         with pytest.raises(candidates.Ended) as caught:
