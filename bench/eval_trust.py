@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 """Figures of docs/trust.md: how alike identical candidates are told, and what judging one costs.
 
-  eval_trust.py pairs [--hacks=N] [--turns=20]     two identical honest candidates, one beside a hack that is judged at the same
-                                                   time: their speedups, and by how much they differ
+  eval_trust.py pairs [--part=time] [--hacks=N] [--turns=20]
+                                                   two identical honest candidates, one beside a hack (of a part of the corpus) that
+                                                   is judged at the same time: their speedups, and by how much they differ
   eval_trust.py cost [--count=8] [--against=TREE]  seconds of the processor of judging a candidate, all its processes counted,
                                                    in turns with the judge of another tree of this repository
 """
 import argparse
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+LEAST_ALONE = 15
 TREE = Path(__file__).resolve().parents[1]
 EVAL = TREE / "test" / "python" / "eval"
 HONEST = '''
@@ -28,7 +31,8 @@ class ModelNew(torch.nn.Module):
         return torch.relu(torch.addmm(self.fc.bias, x, self.fc.weight.t())) * self.factor
 '''
 
-# Judges the honest candidate `count` times in one process; the first time warms it. Reads a tree's own package.
+# Judges the honest candidate `count` times in one process, after once to warm it; -1: whenever a line comes. Reads a
+# tree's own package.
 JUDGE = r'''
 import json, os, resource, sys, tempfile, time
 tree, text, turns, count, task = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
@@ -48,7 +52,10 @@ def processor():
         fields = file.read().rpartition(b")")[2].split()
     there = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return there + sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-for number in range(count + 1):
+def rounds():
+    """`count` and one to warm up, or as many as lines come."""
+    yield from range(count + 1) if count >= 0 else (1 for _ in sys.stdin)
+for number in rounds():
     request = {"task": task, "program": text, "secret": "s", "seeds": 2, "variants": found, "cache": cache,
                "time": {"turns": turns} if turns else None}
     used, begun = processor(), time.perf_counter()
@@ -69,25 +76,57 @@ def judge(tree: Path, turns: int, count: int, task: str) -> list[dict]:
     return [json.loads(line) for line in told.splitlines()]
 
 
+class Served:
+    """A process that judges whenever it is given a line, and answers with one."""
+
+    def __init__(self, command: list[str]):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def ask(self, line: str) -> None:
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def answers(self, seconds: float) -> bool:
+        return bool(select.select([self.process.stdout], [], [], seconds)[0])
+
+    def answer(self) -> str:
+        line = self.process.stdout.readline()
+        assert line, f"it has ended: {self.process.wait()}"
+        return line.strip()
+
+
 def pairs(options, corpus) -> int:
-    hacks = [one.name for one in corpus.hacks("time")][:options.hacks]
-    task = corpus.TASKS["heavy"]
+    """Each hack is judged again and again while the honest candidate beside it is judged once."""
+    hacks = [one.name for one in corpus.hacks(options.part)][:options.hacks]
+    judge = Served([sys.executable, "-c", JUDGE, str(TREE), HONEST, str(options.turns), "-1", corpus.TASKS["heavy"]])
+    attacker = Served([sys.executable, str(EVAL / "corpus.py"), "--serve"])
+
+    def ratio() -> float:
+        told = json.loads(judge.answer())
+        assert told["outcome"] == "right", told
+        return told["ratio"]
+
     alone, beside, failed = [], [], 0
+    for _ in range(1 + LEAST_ALONE):
+        judge.ask("")
+        alone.append(ratio())
+    del alone[0]  # which warms it
     for name in hacks:
-        quiet = judge(TREE, options.turns, 1, task)[0]
-        with subprocess.Popen([sys.executable, str(EVAL / "corpus.py"), name], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as hack:
-            time.sleep(3)  # until it has imported torch
-            loud = judge(TREE, options.turns, 1, task)[0]
-            hack.kill() if hack.poll() is None else None
-        assert quiet["outcome"] == loud["outcome"] == "right", (quiet, loud)
-        alone.append(quiet["ratio"])
-        beside.append(loud["ratio"])
-        apart = loud["ratio"] / quiet["ratio"] - 1
+        attacker.ask(name)
+        time.sleep(0.5)  # until it runs
+        judge.ask("")
+        while not judge.answers(0.01):
+            if attacker.answers(0.01):
+                attacker.answer()
+                attacker.ask(name)
+        beside.append(ratio())
+        attacker.answer()
+        quiet = statistics.median(alone)
+        apart = beside[-1] / quiet - 1
         failed += abs(apart) > 0.1
-        print(f"{name:40} alone {quiet['ratio']:.3f}  beside it {loud['ratio']:.3f}  {100 * apart:+.1f} %", flush=True)
-    print(f"{len(hacks)} pairs, {failed} further apart than 10 %; medians {statistics.median(alone):.3f} and "
-          f"{statistics.median(beside):.3f}")
+        print(f"{name:40} alone {quiet:.3f}  beside it {beside[-1]:.3f}  {100 * apart:+.1f} %", flush=True)
+    print(f"{len(hacks)} pairs, {failed} further apart than 10 %; alone {min(alone):.3f} to {max(alone):.3f}, beside "
+          f"{min(beside):.3f} to {max(beside):.3f}, medians {statistics.median(alone):.3f} and {statistics.median(beside):.3f}")
     return 1 if failed else 0
 
 
@@ -111,7 +150,8 @@ def cost(options, corpus) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("pairs", "cost"))
-    parser.add_argument("--hacks", type=int, default=100)
+    parser.add_argument("--part", default="*", help="of the corpus: protocol, reach, results, time")
+    parser.add_argument("--hacks", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--count", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)

@@ -13,7 +13,8 @@ Each begins with lines of comments:
   # cases: CASE CASE ...      a hack FILE_CASE for each, which finds its name in CASE
 
 `PRELUDE` stands before the rest of the file. `python corpus.py [NAME...]` judges some, or all, and prints a line for each;
-`python corpus.py --table` prints the table of docs/trust.md.
+`python corpus.py --table` prints the table of docs/trust.md; `--serve` judges each whose name it is given on a line, and
+answers with a line.
 """
 import functools
 import json
@@ -32,6 +33,7 @@ from tegula_eval.records.outcomes import outcome_record  # noqa: E402
 from tegula_eval.rule import variants  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent / "hacks"
+HONEST = FOLDER.parent / "honest"
 TREE = str(Path(__file__).resolve().parents[3])
 
 
@@ -179,7 +181,16 @@ class Hack:
 
 
 def hacks(part: str = "*") -> list[Hack]:
-    files = [Hack(path) for path in FOLDER.glob(f"{part}/*.py")]
+    return _read(FOLDER.glob(f"{part}/*.py"))
+
+
+def honest() -> list[Hack]:
+    """Files in the same form that compute what they should in ways that look unusual."""
+    return _read(HONEST.glob("*.py"))
+
+
+def _read(paths) -> list[Hack]:
+    files = [Hack(path) for path in paths]
     return sorted((Hack(one.path, case) for one in files for case in one.header().get("cases", "").split() or [""]),
                   key=lambda one: one.name)
 
@@ -248,6 +259,12 @@ def main() -> int:
     variants.warm()
     child.keep_memory()
     failed = 0
+    if sys.argv[1:] == ["--serve"]:
+        named = {hack.name: hack for hack in hacks()}
+        for line in sys.stdin:
+            print(judged(named[line.strip()])["outcome"], flush=True)
+        candidates.starter().stop()
+        return 0
     for hack in hacks():
         if sys.argv[1:] and not any(one in hack.name for one in sys.argv[1:]):
             continue

@@ -2,6 +2,7 @@
 import importlib.util
 import itertools
 
+import corpus
 import pytest
 from conftest import TREE, module
 
@@ -69,6 +70,13 @@ def test_is_right(form, name, tmp_path_factory):
     record = outcome_record(child.run(candidates.evaluate, request, 120, 8 << 30, None))
     candidates.starter().end()
     assert record["outcome"] == "right" and not record["flags"], record
+
+
+@pytest.mark.parametrize("variant", corpus.honest(), ids=lambda variant: variant.path.stem)
+def test_variant_is_right(variant):
+    """Processes, compilers, other libraries, other orders of sums: unusual, and right."""
+    record = corpus.check(variant)
+    assert not set(record["flags"]) - {"excessive"}, record
 
 
 @pytest.mark.parametrize("form, name", [("chunked", "image"), ("chunked", "recurrent")])
