@@ -199,22 +199,23 @@ class _Guests:
             if pid == 0:
                 self._become(message, fds, None)
             return pid, pid, True
-        told, tells = os.pipe()
+        heard, tells = os.pipe()
         hears, say = os.pipe()
         outer = os.fork()
         if outer == 0:
-            os.close(told)
+            os.close(heard)
             os.close(say)
             self._separate(message, fds, tells, hears)
         os.close(tells)
         os.close(hears)
         try:
-            with os.fdopen(told, "rb", buffering=0) as lines:
+            with os.fdopen(heard, "rb", buffering=0) as lines:
                 self._expect(lines, b"apart")
                 namespaces.map_users(outer, self.is_root)
                 os.write(say, b"go")
-                pid = int(self._expect(lines, b"guest "))
-                has_proc = self._expect(lines, b"ready ") == b"True"
+                # Of the outer process and of the guest, which may be the first.
+                told = dict(self._expect(lines, b"guest ", b"ready ") for _ in range(2))
+                pid, has_proc = int(told[b"guest "]), told[b"ready "] == b"True"
         except namespaces.Refused:
             os.kill(outer, signal.SIGKILL)
             os.waitpid(outer, 0)
@@ -224,11 +225,13 @@ class _Guests:
         return outer, pid, has_proc
 
     @staticmethod
-    def _expect(lines, begin: bytes) -> bytes:
+    def _expect(lines, *begins: bytes) -> tuple[bytes, bytes]:
+        """Which of them the next line begins with, and what follows."""
         line = lines.readline().strip()
-        if not line.startswith(begin):
-            raise namespaces.Refused(line.decode(errors="replace") or "its process ended")
-        return line[len(begin):]
+        for begin in begins:
+            if line.startswith(begin):
+                return begin, line[len(begin):]
+        raise namespaces.Refused(line.decode(errors="replace") or "its process ended")
 
     def _separate(self, message: dict, fds: list[int], tells: int, hears: int) -> None:
         """The outer process. Never returns."""
