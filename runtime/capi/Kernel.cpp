@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/ptx/Ptx.h"
+#include "runtime/ForkGate.h"
 #include "runtime/capi/Describe.h"
 #include "runtime/capi/Handles.h"
 #include "runtime/capi/Report.h"
@@ -153,6 +154,7 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
     return report.fail(TEGULA_WRONG_CALL,
                        Twine("the program has no kernel '") + wanted.kernel + "'");
 
+  ForkGate gate;
   std::unique_ptr<Parsed> parsed = program->parse();
   OptionReader reader(wanted, *parsed->module->entry(wanted.kernel ? wanted.kernel : ""));
   CompileOptions options;
@@ -202,6 +204,7 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
     options.alignment = DeviceKernel::specialAlignment;
     result->parsed = std::move(parsed);
     auto specialize = [kernel = result.get(), options](ArrayRef<int64_t> sizes) {
+      ForkGate gate;
       CompileOptions forSizes = options;
       for (auto [spec, value] : zip_equal(kernel->compiled->checks->sizes(), sizes))
         forSizes.sizes[spec.name] = value;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/ptx/Ptx.h"
+#include "runtime/ForkGate.h"
 #include "runtime/capi/Handles.h"
 #include "runtime/capi/Report.h"
 #include "llvm/ADT/STLExtras.h"
@@ -65,8 +66,11 @@ tegula_status tegula_context_create(const tegula_context_options *given, tegula_
     return report.fail(TEGULA_WRONG_CALL,
                        "expected at most 1024 threads, got " + Twine(options.num_threads));
   // LLVM's list of targets has no lock: all are entered before a first compilation.
-  HostTarget::get();
-  initializeDeviceTarget();
+  {
+    ForkGate gate;
+    HostTarget::get();
+    initializeDeviceTarget();
+  }
   *context =
       new tegula_context{std::make_shared<const ContextState>(options.num_threads, options.device)};
   return TEGULA_OK;
@@ -132,6 +136,7 @@ tegula_status tegula_parse(const char *text, size_t bytes, const char *fileName,
     return report.fail(TEGULA_WRONG_CALL, "no text is given");
   if (bytes > UINT32_MAX)
     return report.fail(TEGULA_WRONG_CALL, "the text has more than 4 GiB");
+  ForkGate gate;
   auto result = std::make_unique<tegula_program>();
   result->text.assign(text ? text : "", bytes);
   result->fileName = json::fixUTF8(fileName ? fileName : "<input>");
@@ -157,6 +162,7 @@ tegula_status tegula_check(const tegula_program *program, const char *kernel,
     return report.fail(TEGULA_WRONG_CALL, "no program is given");
   if (kernel && !program->hasKernel(kernel))
     return report.fail(TEGULA_WRONG_CALL, Twine("the program has no kernel '") + kernel + "'");
+  ForkGate gate;
   std::unique_ptr<Parsed> parsed = program->parse();
   for (const tegula_program::Kernel &one : program->kernels) {
     if (kernel && one.name != kernel)

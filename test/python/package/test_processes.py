@@ -75,12 +75,13 @@ os._exit(0)
 
 
 def test_fork_while_another_thread_compiles_the_same_kernel():
+    """At any moment of its compilation: in the parser, the passes, LLVM."""
     status, out = script(CHILDREN + """
-for number in range(5):
+for number in range(20):
     k = tegula.compile(SCALE.replace("s * x", "s * x[i, j] + " + " + ".join(f"sin(x[i, j] * {n}.0)" for n in range(20 + number)) + " + 0.0 * x"))
     x = np.zeros((30, 40), np.float32)
     threading.Thread(target=lambda: k(x, 2.0), daemon=True).start()
-    time.sleep(0.01)
+    time.sleep(0.004 * number)
     def work():
         assert (k(x, 2.0) == 0).all()
     children(1, work)
