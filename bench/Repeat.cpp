@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Repeat.h"
 
-#include "target/DeviceFacts.h"
+#include "target/TargetInfo.h"
 #include <cstring>
 
 using namespace llvm;
@@ -106,8 +106,9 @@ public:
 
 private:
   explicit SharedMemoryFill(CudaDevice &device)
-      : device(device), bytes(device::sharedBytes(10 * device.info().major + device.info().minor)) {
-  }
+      : device(device),
+        bytes(TargetInfo::gpu(std::max(80, 10 * device.info().major + device.info().minor), false)
+                  .sharedBytes) {}
   CudaDevice &device;
   std::shared_ptr<CudaModule> module;
   void *function = nullptr, *own = nullptr, *other = nullptr;

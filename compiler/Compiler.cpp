@@ -22,7 +22,6 @@
 #include "mlir/IR/Verifier.h"
 #include "strategies/ScheduleBlock.h"
 #include "strategies/contraction/plan/TensorTile.h"
-#include "target/DeviceFacts.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
@@ -185,7 +184,7 @@ private:
   }
   bool honoursSchedule() {
     return honoursSchedule([&](const ScheduleSetting &setting) {
-      return whyRefused(entry(), setting, tileMachineOf(options, runs.get()));
+      return whyRefused(entry(), setting, targetOf(options, runs.get()));
     });
   }
 
@@ -222,12 +221,8 @@ private:
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.runs = runs;
-    pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
+    pipeline.target = targetOf(options, runs.get());
     pipeline.sizes = options.sizes;
-    if (pipeline.machine == Machine::GPU) {
-      pipeline.clusterBlocks = device::clusterBlocks(capabilityOf(options));
-      pipeline.tiles = tileMachineOf(options, runs.get());
-    }
     if (std::string tiles = kernel->choice.tensorTile(); !tiles.empty())
       pipeline.tensorTile = tiles;
     mlir::PassManager manager(&context);
@@ -426,7 +421,7 @@ private:
     if (isEmulated) {
       time(Phase::Assemble, [&] {
         Expected<std::unique_ptr<EmulatedCode>> emulated =
-            emulate(code, device::sharedBytes(capabilityOf(options)));
+            emulate(code, targetOf(options, nullptr).sharedBytes);
         if (emulated)
           kernel->emulated = std::move(*emulated);
         else

@@ -264,7 +264,7 @@ private:
   bool emitRecurrence(tgl::ParallelOp op, PlanStep &step, const std::string &name,
                       const DeviceEmitter::Inputs &inputs) {
     std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
-    if (!shape || options.checked || shape->cluster > options.clusterBlocks)
+    if (!shape || options.checked || shape->cluster > options.target.clusterBlocks)
       return false;
     std::optional<RecurrencePlan> plan = planRecurrence(op);
     if (!plan) {
@@ -279,7 +279,7 @@ private:
     function.unitsPerBlock = 1;
     function.cluster = shape->cluster;
     function.sharedBytes = shape->sharedBytes(shape->weightsOfThread(*plan).value_or(0));
-    if (function.sharedBytes > options.sharedBytes) {
+    if (function.sharedBytes > options.target.sharedBytes) {
       function = PlanFunction();
       return false;
     }
@@ -316,7 +316,7 @@ private:
                     const DeviceEmitter::Inputs &inputs, ArrayRef<unsigned> outer,
                     const DeviceShape &general) {
     std::optional<TileLoopShape> tile = TileLoopShape::of(op);
-    if (!tile || options.checked || !options.hasWgmma)
+    if (!tile || options.checked || !options.target.hasWgmma)
       return;
     std::optional<TileLoopPlan> plan = planTileLoop(op);
     if (!plan)
@@ -356,7 +356,7 @@ private:
                  const DeviceEmitter::Inputs &inputs, ArrayRef<unsigned> outer, DeviceShape shape) {
     constexpr int64_t blocksOfMultiprocessor = 4;
     constexpr const char *unit = "points again, where the accuracy check fails";
-    int64_t blocks = blocksOfMultiprocessor * options.multiprocessors;
+    int64_t blocks = blocksOfMultiprocessor * options.target.multiprocessors;
     PlanTiles &tiles = step.tiles;
     // One function is both where the general launch has no workspace.
     const PlanFunction &general = step.byTeam.name.empty() ? step.byThread : step.byTeam;
@@ -366,7 +366,7 @@ private:
       return;
     }
     EmitterOptions alone = options;
-    alone.clusterBlocks = 1;
+    alone.target.clusterBlocks = 1;
     DeviceEmitter emitter(module, alone, code.sites);
     IndexExpr ofBlock = emitter.emitFunction(op, name, inputs, outer, shape, &tiles.workspaceBytes);
     tiles.workspaceBytes = tiles.workspaceBytes + ofBlock * IndexExpr(blocks);

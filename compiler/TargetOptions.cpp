@@ -8,7 +8,6 @@
 #include "compiler/TargetOptions.h"
 
 #include "codegen/ptx/Ptx.h"
-#include "target/DeviceFacts.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -21,18 +20,24 @@ unsigned tegula::capabilityOf(const CompileOptions &options) {
   return deviceCapability(deviceOf(options));
 }
 
-TileMachine tegula::tileMachineOf(const CompileOptions &options, PassRuns *runs) {
+TargetInfo tegula::targetOf(const CompileOptions &options, PassRuns *runs) {
   if (options.target == "cpu")
-    return {};
-  return {device::sharedBytes(capabilityOf(options)), deviceOf(options) == "sm_90a",
-          !runs || runs->shouldRun("bulk-copies", ""), !runs || runs->shouldRun("tma-16bit", ""),
-          options.target == "emulate" ? 0 : TileMachine().minTmaMacs};
+    return TargetInfo::host();
+  TargetInfo target = TargetInfo::gpu(capabilityOf(options), deviceOf(options) == "sm_90a");
+  target.usesBulkLoads &= !runs || runs->shouldRun("bulk-copies", "");
+  target.tma16Bit &= !runs || runs->shouldRun("tma-16bit", "");
+  if (options.target == "emulate") {
+    target.minTmaMacs = 0; // its products are small
+    target.multiprocessors = options.emulatedMultiprocessors;
+  }
+  return target;
 }
 
 EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *runs) {
   bool isEmulated = options.target == "emulate";
   auto isOn = [&](StringRef name) { return !runs || runs->shouldRun(name, ""); };
   EmitterOptions emitter;
+  emitter.target = targetOf(options, runs);
   emitter.checked = options.checked;
   emitter.evenProved = options.evenProved;
   emitter.lineTables = options.lineTables;
@@ -41,11 +46,9 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   if (isEmulated && !options.sizes.empty())
     emitter.tensorAlignment = 16;
   emitter.dependentLaunches =
-      options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
-  emitter.earlyCombine = capabilityOf(options) >= 90 && isOn("early-combine");
-  emitter.sharedBytes = tileMachineOf(options, runs).sharedBytes;
-  emitter.clusterBlocks = device::clusterBlocks(capabilityOf(options));
-  emitter.clusterReduce = emitter.clusterBlocks > 1 && isOn("cluster-reduce");
+      options.dependentLaunches && !isEmulated && emitter.target.hasDependentLaunch;
+  emitter.earlyCombine = emitter.target.hasDependentLaunch && isOn("early-combine");
+  emitter.clusterReduce = emitter.target.clusterBlocks > 1 && isOn("cluster-reduce");
   emitter.transposeTiles = isOn("transpose-tiles");
   emitter.registerSorts = isOn("register-sorts");
   emitter.rasterizes = isOn("rasterize");
@@ -55,14 +58,6 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.registerEpilogue = isOn("register-epilogue");
   emitter.bulkStores = isOn("bulk-stores");
   emitter.usesAsyncStores = isOn("async-stores");
-  if (isEmulated)
-    emitter.multiprocessors = options.emulatedMultiprocessors;
-  emitter.hasPackedBF16Convert = capabilityOf(options) >= 80;
-  emitter.hasF8 = capabilityOf(options) >= 89;
-  emitter.hasWgmma = tileMachineOf(options, runs).hasWgmma;
-  emitter.usesBulkLoads = tileMachineOf(options, runs).usesBulkLoads;
-  emitter.tma16Bit = tileMachineOf(options, runs).tma16Bit;
-  emitter.minTmaMacs = tileMachineOf(options, runs).minTmaMacs;
   emitter.prologueLoads = isOn("prologue-loads");
   emitter.splitKTail = isOn("split-k-tail");
   return emitter;

@@ -23,9 +23,8 @@ namespace tegula {
 llvm::StringRef deviceOf(const CompileOptions &options);
 unsigned capabilityOf(const CompileOptions &options);
 
-/// Capabilities for tiles of matrix products; none on a CPU. `runs`: null where everything
-/// is switched on.
-TileMachine tileMachineOf(const CompileOptions &options, PassRuns *runs);
+/// What code is made for. `runs`: null where everything is switched on.
+TargetInfo targetOf(const CompileOptions &options, PassRuns *runs);
 EmitterOptions deviceOptionsOf(const CompileOptions &options, PassRuns *runs);
 
 } // namespace tegula

@@ -387,9 +387,7 @@ def OrderWindowsPass : Pass<"tgl-order-windows", "::tegula::tgl::KernelOp"> {
   }];
   let options = [Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
                         "the tile that the schedule will be asked for">,
-                 Option<"sharedBytes", "shared-bytes", "unsigned", /*default=*/"::tegula::TileMachine().sharedBytes",
-                        "shared memory that a block may ask for">,
-                 Option<"warpgroups", "warpgroups", "bool", /*default=*/"true", "whether warpgroups multiply">];
+                 Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
 }
 
 def ReduceInTilesPass : Pass<"tgl-reduce-in-tiles", "::tegula::tgl::KernelOp"> {
@@ -409,9 +407,7 @@ def ReduceInTilesPass : Pass<"tgl-reduce-in-tiles", "::tegula::tgl::KernelOp"> {
   }];
   let options = [Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
                         "the tile that the schedule will be asked for">,
-                 Option<"sharedBytes", "shared-bytes", "unsigned", /*default=*/"::tegula::TileMachine().sharedBytes",
-                        "shared memory that a block may ask for">,
-                 Option<"warpgroups", "warpgroups", "bool", /*default=*/"true", "whether warpgroups multiply">];
+                 Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
 }
 
 def FuseVariancesPass : Pass<"tgl-fuse-variances", "::tegula::tgl::KernelOp"> {
@@ -496,7 +492,7 @@ def GatherRecurrencesPass : Pass<"tgl-gather-recurrences", "::tegula::tgl::Kerne
     *Stops*: at loops for which that strategy has no plan: a state that rows share, sums of another form, weights that
     a cluster of blocks has no room for, so many rows that launches for each step take less time.
   }];
-  let options = [Option<"clusterBlocks", "cluster-blocks", "int64_t", /*default=*/"16", "the most blocks of a cluster">];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
 }
 
 def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
@@ -512,18 +508,14 @@ def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
     or f32 elements. In `tile` it says which rectangle of the result a block of threads computes on tensor
     cores, with how many warps, and how many blocks share a long sum.
 
-    *Why here*: code generation follows attributes and decides nothing.
+    *Why here*: code generation follows the attributes. Layouts, copies and warp roles it decides itself.
     *Rounding*: `vector` on a reduction splits it into lanes; `contraction` adds up in another order, and
-    keeps the accuracy of f32 (docs/rationale.md).
+    keeps the accuracy of f32 (docs/design/f32-accuracy.md).
     *Stops*: at nothing.
   }];
-  let options = [Option<"gpu", "gpu", "bool", /*default=*/"false", "schedule for a GPU">,
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "as TargetInfo::parse reads it">,
                  Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
                         "the tile of `contraction`, by name, where a statement can have it">,
-                 Option<"clusterBlocks", "cluster-blocks", "int64_t", /*default=*/"16", "the most blocks of a cluster">,
-                 Option<"sharedBytes", "shared-bytes", "unsigned", /*default=*/"::tegula::TileMachine().sharedBytes",
-                        "shared memory that a block may ask for">,
-                 Option<"warpgroups", "warpgroups", "bool", /*default=*/"true", "whether warpgroups multiply">,
                  ListOption<"without", "without", "std::string", "strategies left out, by name">];
 }
 

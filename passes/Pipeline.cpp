@@ -93,13 +93,13 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
 
   // Fewer kinds of reductions, no scans.
   ExpandReductionsPassOptions expandOptions;
-  expandOptions.keepExponentials = options.machine == Machine::CPU;
+  expandOptions.keepExponentials = !options.target.isGpu();
   pipeline.add(createExpandReductionsPass(expandOptions));
   pipeline.add(createExpandScansPass());
   // Sums of products: fewer products.
   SumBeforeProductPassOptions sumOptions;
-  if (options.machine ==
-      Machine::GPU) // an H200 takes 290 to 400 at TF32 from tensor cores, 107 to 140 of f32
+  if (options.target
+          .isGpu()) // an H200 takes 290 to 400 at TF32 from tensor cores, 107 to 140 of f32
     sumOptions.productsForElement = 256;
   pipeline.add(createSumBeforeProductPass(sumOptions));
   // Each value once per point of its own axes: statements now do no redundant work...
@@ -111,21 +111,20 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
   // Attention by equations: while the statements of a softmax stand apart.
-  bool hasTileLoops = options.tiles.hasWgmma && !llvm::is_contained(options.disabled, "tile-loop");
-  if (options.machine == Machine::GPU && hasTileLoops)
+  bool hasTileLoops = options.target.hasWgmma && !llvm::is_contained(options.disabled, "tile-loop");
+  if (hasTileLoops)
     pipeline.add(createOnlineSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
   FusePassOptions fuseOptions;
-  fuseOptions.batchedProducts = options.machine == Machine::CPU;
-  fuseOptions.groupedProducts = options.machine == Machine::GPU;
-  fuseOptions.minPoints =
-      options.machine == Machine::GPU ? 512 : 0; // blocks: four for each multiprocessor
+  fuseOptions.batchedProducts = !options.target.isGpu();
+  fuseOptions.groupedProducts = options.target.isGpu();
+  fuseOptions.minPoints = options.target.isGpu() ? 512 : 0; // blocks: four for each multiprocessor
   pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that
   // is in them. A GPU multiplies by zeros where it can read the image once for all of them.
-  if (options.machine == Machine::CPU)
+  if (!options.target.isGpu())
     pipeline.add(createSplitResiduesPass());
   else
     pipeline.add(createSplitPolyphasePass());
@@ -139,39 +138,37 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Sums that are to have an order get it before anything else is made of their axes.
   pipeline.add(createOrderSumsPass());
   // Matrix products hidden in the nests of online algorithms come out.
-  if (options.machine == Machine::CPU)
+  if (!options.target.isGpu())
     pipeline.add(createBlockRowsPass());
   // Loops over time that a cluster of blocks can walk by itself: while their axes are as they were
   // written.
-  if (options.machine == Machine::GPU) {
+  if (options.target.isGpu()) {
     GatherRecurrencesPassOptions gatherOptions;
-    gatherOptions.clusterBlocks = options.clusterBlocks;
+    gatherOptions.target = options.target.text();
     pipeline.add(createGatherRecurrencesPass(gatherOptions));
   }
   // Products with a factor that data chooses for each row become products of rows of one factor.
-  if (options.machine == Machine::GPU)
+  if (options.target.isGpu())
     pipeline.add(createGroupProductsPass());
-  if (options.machine == Machine::GPU) {
+  if (options.target.isGpu()) {
     // Convolutions read their images along runs of channels, their weights in that order.
     OrderWindowsPassOptions windowOptions;
     windowOptions.tensorTile = options.tensorTile;
-    windowOptions.sharedBytes = options.tiles.sharedBytes;
-    windowOptions.warpgroups = options.tiles.hasWgmma;
+    windowOptions.target = options.target.text();
     pipeline.add(createOrderWindowsPass(windowOptions));
     // What reduces a product's results begins in its tiles: while it has the product's axes.
     if (!llvm::is_contained(options.disabled, "contraction")) {
       ReduceInTilesPassOptions partOptions;
       partOptions.tensorTile = options.tensorTile;
-      partOptions.sharedBytes = options.tiles.sharedBytes;
-      partOptions.warpgroups = options.tiles.hasWgmma;
+      partOptions.target = options.target.text();
       pipeline.add(createReduceInTilesPass(partOptions));
     }
   }
   // Vectors and parts for threads come from long axes.
   CollapseAxesPassOptions collapseOptions;
-  collapseOptions.alike = options.machine == Machine::GPU;
+  collapseOptions.alike = options.target.isGpu();
   pipeline.add(createCollapseAxesPass(collapseOptions));
-  if (options.machine == Machine::GPU) {
+  if (options.target.isGpu()) {
     // Statistics in one pass over memory...
     pipeline.add(createFuseVariancesPass());
     // ...few points, many terms: more points...
@@ -183,11 +180,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   }
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
-  scheduleOptions.gpu = options.machine == Machine::GPU;
+  scheduleOptions.target = options.target.text();
   scheduleOptions.tensorTile = options.tensorTile;
-  scheduleOptions.clusterBlocks = options.clusterBlocks;
-  scheduleOptions.sharedBytes = options.tiles.sharedBytes;
-  scheduleOptions.warpgroups = options.tiles.hasWgmma;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
   // A strategy counts as a pass that runs before its choice.
   if (options.runs) {
@@ -209,8 +203,7 @@ void tegula::buildPipeline(OpPassManager &manager, const PipelineOptions &option
 
 static std::vector<PipelinePass> passesOf(Machine machine) {
   PipelineOptions options;
-  options.machine = machine;
-  options.tiles.hasWgmma = machine == Machine::GPU;
+  options.target = machine == Machine::GPU ? TargetInfo::gpu(90, true) : TargetInfo::host();
   PipelineBuilder builder(nullptr, options);
   addPasses(builder, options, Phase::Schedule);
   return std::move(builder.passes);
@@ -303,7 +296,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
       [counters](OpPassManager &manager, const TextOptions &text) {
         PipelineOptions options;
         options.counters = counters;
-        options.machine = text.gpu ? Machine::GPU : Machine::CPU;
+        options.target = text.gpu ? TargetInfo::gpu(90, true) : TargetInfo::host();
         for (const std::string &name : text.disable)
           options.disabled.push_back(currentName(name).str());
         buildPipeline(manager, options, parsePhase(text.stopAfter).value_or(Phase::Schedule));

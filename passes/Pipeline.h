@@ -12,7 +12,7 @@
 #include "passes/Phases.h"
 #include "support/Counters.h"
 #include "support/PassRuns.h"
-#include "target/DeviceFacts.h"
+#include "target/TargetInfo.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@
 namespace tegula {
 
 struct PipelineOptions {
-  Machine machine = Machine::CPU;
+  TargetInfo target = TargetInfo::host();
   /// Sizes that are known, by symbol: the code is for these alone.
   std::map<std::string, int64_t> sizes;
   /// Passes left out, by flag (`tgl-fuse`), strategies of schedules and passes of LLVM by name
@@ -35,10 +35,6 @@ struct PipelineOptions {
   /// have it; empty: the one that the model of cost expects to be fastest. A list, with commas,
   /// goes by statement.
   std::string tensorTile;
-  /// On GPUs: the most blocks of a cluster; 1: there are none.
-  unsigned clusterBlocks = 16;
-  /// On GPUs: what tiles of matrix products have.
-  TileMachine tiles;
   /// Where it is given, decides too which of the passes that can be left out run, and notes them.
   std::shared_ptr<PassRuns> runs;
   /// Passes after which the IR is printed, by flag; `all` for every pass.

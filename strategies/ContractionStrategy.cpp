@@ -24,7 +24,7 @@ public:
   StringRef name() const override { return "contraction"; }
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.machine == Machine::GPU &&
+    return request.target.isGpu() &&
            matchesAny(launch, name(), [&](ParallelOp op) { return chooseTile(op); });
   }
 
@@ -34,7 +34,7 @@ public:
     SmallVector<ScheduleSetting> settings = scheduleSettings(launch->getParentOfType<KernelOp>());
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
       if (std::optional<TensorTile> tile = chooseTile(
-              op, settings, request.tiles, wantedTile(request.tensorTile, counts.tiled))) {
+              op, settings, request.target, wantedTile(request.tensorTile, counts.tiled))) {
         op->setAttr("tile", tile->toAttribute(op.getContext()));
         ++counts.tiled;
       }

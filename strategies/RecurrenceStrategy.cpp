@@ -24,7 +24,7 @@ static Matched<RecurrenceShape> chooseShape(ParallelOp op, const ScheduleRequest
     return plan.mismatch();
   std::optional<int64_t> asked =
       settingOf(scheduleSettings(op->getParentOfType<KernelOp>()), "cluster");
-  return chooseRecurrenceShape(*plan, request.clusterBlocks, asked.value_or(0));
+  return chooseRecurrenceShape(*plan, request.target.clusterBlocks, asked.value_or(0));
 }
 
 namespace {
@@ -33,7 +33,7 @@ public:
   StringRef name() const override { return "recurrence"; }
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.machine == Machine::GPU &&
+    return request.target.isGpu() &&
            matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op, request); });
   }
 

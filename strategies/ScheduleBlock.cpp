@@ -9,6 +9,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
 #include "strategies/recurrence/plan/Recurrence.h"
+#include "target/TargetInfo.h"
 #include "llvm/ADT/SetVector.h"
 #include <cmath>
 
@@ -64,7 +65,7 @@ namespace {
 struct Product {
   const ContractionPlan &plan;
   ArrayRef<ProductOperands> operands;
-  const TileMachine &machine;
+  const TargetInfo &machine;
 };
 } // namespace
 
@@ -141,7 +142,7 @@ static SmallVector<ScheduleSetting> settingsIn(StringRef text) {
 }
 
 Matched<TensorTile> tegula::chooseTile(ParallelOp op, ArrayRef<ScheduleSetting> settings,
-                                       const TileMachine &machine, StringRef wanted) {
+                                       const TargetInfo &machine, StringRef wanted) {
   StringRef more;
   std::tie(wanted, more) = wanted.split(':');
   SmallVector<ScheduleSetting> own = settingsIn(more);
@@ -270,8 +271,8 @@ static std::string costOf(const TileLoopPlan &plan, const TileLoopShape &tile) {
   return std::to_string(tile.rows()) + " rows, " + std::to_string(tile.columns) +
          " points of the loop, " + std::to_string(4 * tile.warpgroups) +
          " warps: " + std::to_string(sharedBytesOf(plan, tile)) + " bytes of shared memory of " +
-         std::to_string(device::sharedBytes(90)) + ", with " + std::to_string(stagesOfRowTiles) +
-         " stages of each factor that the loop walks" +
+         std::to_string(TargetInfo::gpu(90, true).sharedBytes) + ", with " +
+         std::to_string(stagesOfRowTiles) + " stages of each factor that the loop walks" +
          (tile.clusterBlocks > 1
               ? ", in each of " + std::to_string(tile.clusterBlocks) + " blocks that share columns"
               : "");
@@ -321,7 +322,7 @@ bool tegula::isOfRowClusters(KernelOp scheduled, const ScheduleSetting &setting)
 }
 
 std::optional<Refusal> tegula::whyRefused(KernelOp scheduled, const ScheduleSetting &setting,
-                                          const TileMachine &machine) {
+                                          const TargetInfo &machine) {
   if (isOfRowClusters(scheduled, setting))
     return std::nullopt;
   bool isSaid = false;

@@ -39,7 +39,7 @@ std::optional<int64_t> settingOf(llvm::ArrayRef<ScheduleSetting> settings, llvm:
 /// else the fastest by the model. Where none agrees the nearest by the settings; nothing where the
 /// general strategy is to run it.
 Matched<TensorTile> chooseTile(tgl::ParallelOp op, llvm::ArrayRef<ScheduleSetting> settings,
-                               const TileMachine &machine, llvm::StringRef wanted);
+                               const TargetInfo &machine, llvm::StringRef wanted);
 
 /// The shape of a fused tile loop that agrees with the settings, chosen in the same way.
 Matched<TileLoopShape> chooseTileLoopShape(const TileLoopPlan &plan,
@@ -52,7 +52,7 @@ struct Refusal {
   std::string message, note;
 };
 std::optional<Refusal> whyRefused(tgl::KernelOp scheduled, const ScheduleSetting &setting,
-                                  const TileMachine &machine);
+                                  const TargetInfo &machine);
 
 /// Where it says nothing of any statement: which strategies there are, and what they take. Empty
 /// where sizes are not known.

@@ -15,7 +15,7 @@
 
 #include "ir/tgl/Tgl.h"
 #include "passes/analysis/Matched.h"
-#include "target/DeviceFacts.h"
+#include "target/TargetInfo.h"
 #include <string>
 
 namespace tegula {
@@ -28,10 +28,8 @@ struct ScheduleCounts {
 };
 
 struct ScheduleRequest {
-  Machine machine;
+  TargetInfo target;
   std::string tensorTile; // PipelineOptions::tensorTile
-  int64_t clusterBlocks;  // PipelineOptions::clusterBlocks
-  TileMachine tiles;      // PipelineOptions::tiles
   bool usesAsyncStores;   // a recurrence sends its states by st.async; else clusters synchronise at
                           // barriers
 };

@@ -29,7 +29,7 @@ public:
   StringRef name() const override { return "tile-loop"; }
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.machine == Machine::GPU &&
+    return request.target.isGpu() &&
            matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op); });
   }
 

@@ -544,10 +544,10 @@ Value *Emitter::decode(Value *raw, mlir::Type element) {
 }
 
 Value *Emitter::encode(Value *value, mlir::Type element) {
-  return StorageConverter(b, options.hasPackedBF16Convert).encode(value, element);
+  return StorageConverter(b, options.target.hasPackedBF16Convert).encode(value, element);
 }
 
 Value *Emitter::convert(Value *value, mlir::Type target, bool nearest) {
-  StorageConverter converter(b, options.hasPackedBF16Convert);
+  StorageConverter converter(b, options.target.hasPackedBF16Convert);
   return converter.decode(converter.saturate(value, target, nearest), target);
 }

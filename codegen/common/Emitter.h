@@ -23,7 +23,7 @@
 #define TEGULA_CODEGEN_COMMON_EMITTER_H
 
 #include "ir/tgl/Tgl.h"
-#include "target/DeviceFacts.h"
+#include "target/TargetInfo.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -33,6 +33,7 @@
 namespace tegula {
 
 struct EmitterOptions {
+  TargetInfo target = TargetInfo::host();
   /// Bytes of a vector register; 0: no vectors (device code).
   unsigned vectorBytes = 0;
   /// Vectors only along axes that are known to be so many of them, without a rest.
@@ -49,8 +50,6 @@ struct EmitterOptions {
   bool earlyCombine = false;
   /// Blocks of a split tile reduce in a cluster, if clusters fit.
   bool clusterReduce = false;
-  /// Dynamic shared memory that a block may ask for, and blocks of a cluster (1: there are none).
-  unsigned sharedBytes = 0, clusterBlocks = 1;
   /// Threads transpose tiles in registers if tensors are in different orders.
   bool transposeTiles = true;
   /// Teams of threads sort short rows, and find the first few elements of any, in registers.
@@ -61,28 +60,16 @@ struct EmitterOptions {
   bool windowTiles = true;
   /// Blocks of a cluster send by st.async, whose bytes an mbarrier counts.
   bool usesAsyncStores = true;
-  /// One thread loads contiguous operands by cp.async.bulk or TMA (sm_90).
-  bool usesBulkLoads = true;
-  /// TMA also loads 16-bit operands, in products of at least so many multiply-adds.
-  bool tma16Bit = true;
-  double minTmaMacs = 0;
   /// Consumers load the first stages while a producer makes TMA descriptors.
   bool prologueLoads = true;
   /// Persistent blocks split the last partial wave over K, if the tile says so.
   bool splitKTail = true;
-  /// Two f32 become bf16 by one instruction (sm_80).
-  bool hasPackedBF16Convert = false;
   /// The next row is prefetched to shared memory.
   bool prefetchesRows = true;
   /// Each warp runs the epilogue for its own accumulators, through shared memory or in registers.
   bool warpEpilogue = true, registerEpilogue = true;
   /// The epilogue stores by cp.async.bulk.
   bool bulkStores = true;
-  /// The device has wgmma (sm_90a).
-  bool hasWgmma = false;
-  bool hasF8 = false; ///< mma.sync of f8 (sm_89)
-  /// Multiprocessors of the device, about.
-  unsigned multiprocessors = device::multiprocessors;
   /// Verify every access, not only those that data decides.
   bool checked = false;
   /// Verify what is proved too, in the code as it always is: an access that leaves its tensor is a

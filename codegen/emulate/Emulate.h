@@ -17,7 +17,7 @@
 
 #include "codegen/cpu/Jit.h"
 #include "codegen/emulate/EmulatorAbi.h"
-#include "target/DeviceFacts.h"
+#include "target/TargetInfo.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tegula {
@@ -88,7 +88,7 @@ llvm::StringRef atomName(unsigned atom);
 /// emulator cannot run, such as an atom without a host function. `maxDynamicBytes`: of shared
 /// memory, for a block of a launch.
 llvm::Expected<std::unique_ptr<EmulatedCode>>
-emulate(llvm::Module &module, uint64_t maxDynamicBytes = device::sharedBytes(90));
+emulate(llvm::Module &module, uint64_t maxDynamicBytes = TargetInfo::gpu(90, true).sharedBytes);
 
 } // namespace tegula
 

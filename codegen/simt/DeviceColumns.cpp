@@ -107,7 +107,7 @@ std::pair<unsigned, unsigned> DeviceEmitter::splitOfLongColumn(tgl::ParallelOp o
     columnSplit /= 2;
   // Smaller blocks where there are too few for two on each multiprocessor.
   unsigned ofBlock = columnsOfLong;
-  while (ofBlock > minColumns && columns < 2 * int64_t(ofBlock) * options.multiprocessors)
+  while (ofBlock > minColumns && columns < 2 * int64_t(ofBlock) * options.target.multiprocessors)
     ofBlock /= 2;
   return {columnSplit, ofBlock};
 }
@@ -148,7 +148,7 @@ bool DeviceEmitter::columnsKeepMemoryBusy(tgl::ParallelOp op) {
           bytes, storageType(read.getTensorType().getElementType())->getScalarSizeInBits() / 8);
   int64_t columns = *tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
   return columnSplit > 1 && columns * columnSplit * termsAtOnce * bytes >=
-                                bytesOfMultiprocessor / 4 * options.multiprocessors;
+                                bytesOfMultiprocessor / 4 * options.target.multiprocessors;
 }
 
 void DeviceEmitter::planColumnSplit(tgl::ParallelOp op, DeviceShape &wanted) {

@@ -21,6 +21,7 @@
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "strategies/ScheduleBlock.h"
+#include "target/DeviceFacts.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include <cmath>
 
@@ -79,7 +80,8 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   row = Row();
   wanted.cluster = 1;
   wanted.sharedBytes = 0;
-  if (!options.sharedBytes || options.checked || shape.byThread() || shape.team != shape.threads)
+  if (!options.target.sharedBytes || options.checked || shape.byThread() ||
+      shape.team != shape.threads)
     return;
   SmallVector<tgl::AxesOp> nests;
   bool others = false; // anything that is not done by all threads alike, or dealt out as the row is
@@ -177,13 +179,13 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
 
   // As few blocks as hold the row, better so that a multiprocessor has room for two: one loads, the
   // other stores.
-  int64_t most = options.sharedBytes - otherSharedBytes;
+  int64_t most = options.target.sharedBytes - otherSharedBytes;
   op.getBody().walk([&](tgl::TempOp) { others = true; });
   bool canShare = !others && nests.size() == row.nests.size() && exchanged.empty();
   auto bytesWith = [&](unsigned blocks) {
     return int64_t(divideCeil(vectors, int64_t(shape.team) * blocks)) * shape.team * bytes;
   };
-  unsigned blocks = 1, largest = canShare ? options.clusterBlocks : 1;
+  unsigned blocks = 1, largest = canShare ? options.target.clusterBlocks : 1;
   while (blocks < largest && bytesWith(blocks) > most / 2)
     blocks *= 2;
   if (bytesWith(blocks) > most) {
@@ -248,7 +250,7 @@ unsigned DeviceEmitter::blocksAsked(int64_t asked, unsigned largest, int64_t mos
                     ": a row takes " + std::to_string(bytesWith(nearest)) +
                     " bytes of shared memory " + (nearest > 1 ? "in each, of " : ", of ") +
                     std::to_string(most);
-  if (largest == 1 && options.clusterBlocks > 1)
+  if (largest == 1 && options.target.clusterBlocks > 1)
     why += "; what else the statement does is not shared by blocks";
   else
     why += "; clusters for rows of " + std::to_string(vectors) +

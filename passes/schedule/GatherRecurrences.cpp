@@ -198,13 +198,16 @@ struct GatherRecurrencesPass
   using Counted::Counted;
 
   void runOnOperation() override {
+    FailureOr<TargetInfo> machine = parseTarget(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
     for (ForOp loop : llvm::make_early_inc_range(getOperation().getBody().front().getOps<ForOp>()))
-      if (gather(loop))
+      if (gather(loop, *machine))
         count("loops put into statements");
   }
 
   /// Tries on a copy, which takes the loop's place if there is a plan for it.
-  bool gather(ForOp loop) {
+  bool gather(ForOp loop, const TargetInfo &machine) {
     if (!loop.getInits().empty())
       return false;
     OpBuilder builder(loop);
@@ -219,7 +222,7 @@ struct GatherRecurrencesPass
     }
     auto op = cast<ParallelOp>(launch.getBody().front().front());
     Matched<RecurrencePlan> plan = planRecurrence(op);
-    Matched<RecurrenceShape> shape = plan ? chooseRecurrenceShape(*plan, clusterBlocks)
+    Matched<RecurrenceShape> shape = plan ? chooseRecurrenceShape(*plan, machine.clusterBlocks)
                                           : Matched<RecurrenceShape>(plan.mismatch());
     if (!shape) {
       Mismatch why = shape.mismatch();

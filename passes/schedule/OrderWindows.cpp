@@ -102,16 +102,19 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
   void runOnOperation() override {
     Prover prover(sizeFacts(getOperation()));
     SmallVector<ScheduleSetting> settings = scheduleSettings(getOperation());
-    TileMachine machine{sharedBytes, warpgroups};
+    mlir::FailureOr<TargetInfo> machine = parseTarget(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
     unsigned number = 0; // among those that have tiles
     for (ParallelOp statement : outermostStatements(getOperation())) {
       std::optional<TensorTile> tile =
-          chooseTile(statement, settings, machine, wantedTile(tensorTile, number));
+          chooseTile(statement, settings, *machine, wantedTile(tensorTile, number));
       if (!tile)
         continue;
       ++number;
       std::optional<Windows> windows = findWindows(statement, prover);
-      if (!windows || !isWorthIt(*windows, tile->prepacked && warpgroups) || !canPack(*windows))
+      if (!windows || !isWorthIt(*windows, tile->prepacked && machine->hasWgmma) ||
+          !canPack(*windows))
         continue;
       if (windows->run > 1) {
         orderSum(*windows);

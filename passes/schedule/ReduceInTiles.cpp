@@ -55,16 +55,18 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
 
   void runOnOperation() override {
     SmallVector<ScheduleSetting> settings = scheduleSettings(getOperation());
-    TileMachine machine{sharedBytes, warpgroups};
+    mlir::FailureOr<TargetInfo> machine = parseTarget(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
     unsigned number = 0; // among those that have tiles
     for (ParallelOp statement : outermostStatements(getOperation())) {
       std::optional<TensorTile> tile =
-          chooseTile(statement, settings, machine, wantedTile(tensorTile, number));
+          chooseTile(statement, settings, *machine, wantedTile(tensorTile, number));
       if (!tile)
         continue;
       ++number;
       for (WriteOp write : llvm::to_vector(statement.getBody().getOps<WriteOp>()))
-        fuseReductions(statement, write, *tile);
+        fuseReductions(statement, write, *tile, machine->hasWgmma);
     }
   }
 
@@ -85,14 +87,14 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
                         [&](Operation *user) { return user == write || isa<ReadOp>(user); });
   }
 
-  void fuseReductions(ParallelOp statement, WriteOp write, const TensorTile &tile) {
+  void fuseReductions(ParallelOp statement, WriteOp write, const TensorTile &tile, bool hasWgmma) {
     if (!isWhole(write))
       return;
     Matched<TensorProduct> product = matchTensorProduct(statement);
     if (!product || product->plan.columns.back() != laneAxisOfPartials(statement))
       return;
     ContractionPlan *plan = &product->plan;
-    SmallVector<int64_t> counted = paddedColumns(*plan, product->operands, tile, warpgroups);
+    SmallVector<int64_t> counted = paddedColumns(*plan, product->operands, tile, hasWgmma);
     SmallVector<Reduction, 0> reductions;
     for (Operation *user : write.getTensor().getUsers()) {
       if (user == write)

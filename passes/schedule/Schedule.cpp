@@ -23,11 +23,10 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU,
-                            tensorTile,
-                            clusterBlocks,
-                            {sharedBytes, warpgroups},
-                            !llvm::is_contained(without, "async-stores")};
+    FailureOr<TargetInfo> machine = parseTarget(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
+    ScheduleRequest request{*machine, tensorTile, !llvm::is_contained(without, "async-stores")};
     ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {
       for (const Strategy *strategy : strategies())

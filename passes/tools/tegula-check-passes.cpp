@@ -102,7 +102,7 @@ static Fate runOnce(ModuleOp original, StringRef path, uint64_t seed,
     errs() << "): " << pass << " changed the result: " << text << "\n";
   });
   PipelineOptions options;
-  options.machine = gpu ? Machine::GPU : Machine::CPU;
+  options.target = gpu ? TargetInfo::gpu(90, true) : TargetInfo::host();
   options.disabled.assign(disabled.begin(), disabled.end());
   buildPipeline(manager, options);
   if (mlir::failed(manager.run(*module))) {

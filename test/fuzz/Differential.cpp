@@ -217,7 +217,8 @@ std::string Run::interpretAll(const checked::Program &checked, const SourceManag
       continue;
     mlir::PassManager manager(&context);
     PipelineOptions pipeline;
-    pipeline.machine = tile == 2 ? Machine::CPU : Machine::GPU;
+    if (tile != 2)
+      pipeline.target = TargetInfo::gpu(90, true);
     buildPipeline(manager, pipeline);
     if (mlir::failed(manager.run(*ir)))
       return "the pipeline fails";

@@ -1,4 +1,4 @@
-// RUN: tegula-opt %s --tgl-order-windows=warpgroups=false --tgl-counters 2>&1 | FileCheck %s --check-prefixes=CHECK,COUNTED
+// RUN: tegula-opt %s --tgl-order-windows=target=sm_90a:no-wgmma --tgl-counters 2>&1 | FileCheck %s --check-prefixes=CHECK,COUNTED
 
 // Where a tile's own launch brings factors into order, few weights stay as they are.
 // RUN: tegula-opt %s --tgl-order-windows | FileCheck %s --check-prefix=FEW

@@ -1,11 +1,11 @@
-// RUN: tegula-opt %s -tgl-schedule=gpu=true | FileCheck %s
-// RUN: tegula-opt %s -tgl-schedule="gpu=true without=contraction" | FileCheck %s --check-prefix=GENERAL
+// RUN: tegula-opt %s -tgl-schedule=target=sm_90a | FileCheck %s
+// RUN: tegula-opt %s -tgl-schedule="target=sm_90a without=contraction" | FileCheck %s --check-prefix=GENERAL
 // RUN: tegula-opt %s -tgl-schedule | FileCheck %s --check-prefix=GENERAL
 // GENERAL-NOT: tile =
 
-// RUN: tegula-opt %s -tgl-schedule="gpu=true tensor-tile=128x128-warpgroups" | FileCheck %s --check-prefix=NAMED
+// RUN: tegula-opt %s -tgl-schedule="target=sm_90a tensor-tile=128x128-warpgroups" | FileCheck %s --check-prefix=NAMED
 // NAMED: tile = {shape = array<i64: 128, 128>, splits = 1 : i64, warpgroups = true, warps = array<i64: 2, 4>}
-// RUN: tegula-opt %s -tgl-schedule="gpu=true tensor-tile=128x128-warpgroups:stages=3:raster=2" | FileCheck %s --check-prefix=SETTINGS
+// RUN: tegula-opt %s -tgl-schedule="target=sm_90a tensor-tile=128x128-warpgroups:stages=3:raster=2" | FileCheck %s --check-prefix=SETTINGS
 // SETTINGS: tile = {raster = 2 : i64, shape = array<i64: 128, 128>, splits = 1 : i64, stages = 3 : i64, warpgroups = true
 
 // A large product of f32 fills the device with tiles of 128 x 128, which use the same operands again and again.

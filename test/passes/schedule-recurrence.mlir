@@ -1,7 +1,7 @@
-// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule=gpu=true | FileCheck %s
-// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule="gpu=true without=async-stores" | FileCheck %s --check-prefix=PLAIN
-// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule="gpu=true without=recurrence" | FileCheck %s --check-prefix=GENERAL
-// RUN: tegula-opt %s -tgl-gather-recurrences=cluster-blocks=1 -tgl-schedule="gpu=true cluster-blocks=1" | FileCheck %s --check-prefix=ALONE
+// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule=target=sm_90a | FileCheck %s
+// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule="target=sm_90a without=async-stores" | FileCheck %s --check-prefix=PLAIN
+// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule="target=sm_90a without=recurrence" | FileCheck %s --check-prefix=GENERAL
+// RUN: tegula-opt %s -tgl-gather-recurrences=target=sm_90a:cluster-blocks=1 -tgl-schedule="target=sm_90a:cluster-blocks=1" | FileCheck %s --check-prefix=ALONE
 // GENERAL: strategy "general"
 // GENERAL-NOT: recurrence =
 

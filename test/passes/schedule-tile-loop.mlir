@@ -1,5 +1,5 @@
-// RUN: tegula-opt %s -tgl-schedule=gpu=true | FileCheck %s
-// RUN: tegula-opt %s -tgl-schedule="gpu=true without=tile-loop" | FileCheck %s --check-prefix=GENERAL
+// RUN: tegula-opt %s -tgl-schedule=target=sm_90a | FileCheck %s
+// RUN: tegula-opt %s -tgl-schedule="target=sm_90a without=tile-loop" | FileCheck %s --check-prefix=GENERAL
 // RUN: tegula-opt %s -tgl-schedule | FileCheck %s --check-prefix=GENERAL
 // GENERAL-NOT: row_tile
 

@@ -77,7 +77,7 @@ protected:
     EXPECT_TRUE(module);
     mlir::PassManager manager(&context);
     PipelineOptions options;
-    options.machine = machine;
+    options.target = machine == Machine::GPU ? TargetInfo::gpu(90, true) : TargetInfo::host();
     buildPipeline(manager, options);
     EXPECT_TRUE(succeeded(manager.run(*module)));
     return *module->getOps<tgl::KernelOp>().begin();

@@ -87,14 +87,14 @@ public:
     mlir::OwningOpRef<mlir::ModuleOp> ir = emitIR(*program, sources, mlirContext, emit);
     mlir::PassManager manager(&mlirContext);
     PipelineOptions pipeline;
-    pipeline.machine = Machine::GPU;
+    pipeline.target = TargetInfo::gpu(90, true);
     EmitterOptions emitter;
     if (row.isKnown || row.cluster > 1)
       pipeline.sizes = {{"M", m}, {"N", n}};
     if (row.cluster > 1) {
       pipeline.disabled = {"tgl-split-reductions", "tgl-spread-nests"}; // which are for few rows
-      emitter.clusterBlocks = pipeline.clusterBlocks = row.cluster;
-      emitter.sharedBytes = row.n * 4 / row.cluster + (8 << 10);
+      emitter.target.clusterBlocks = pipeline.target.clusterBlocks = row.cluster;
+      emitter.target.sharedBytes = row.n * 4 / row.cluster + (8 << 10);
     }
     buildPipeline(manager, pipeline);
     EXPECT_TRUE(succeeded(manager.run(*ir)));

@@ -264,19 +264,46 @@ TEST(TileMemoryByWarps, FitsTheDevice) {
         for (Staging staging : {Staging::Vectors, Staging::Values})
           for (unsigned products : {1, 2}) {
             if (products == 2 &&
-                (tile.columns > 128 || device::sharedBytes(capability) < 128 * 1024))
+                (tile.columns > 128 || TargetInfo::gpu(capability, false).sharedBytes < 128 * 1024))
               continue; // rankTiles has no such tiles; nor have devices with less room such
                         // products
             ProductOperands operands{type, {staging}, {staging}};
             SmallVector<ProductOperands> all(products, operands);
-            TileMachine machine{device::sharedBytes(capability), /*hasWgmma=*/false,
-                                /*usesBulkLoads=*/false};
+            TargetInfo machine = TargetInfo::gpu(capability, false);
+            machine.usesBulkLoads = false;
             TileMemory memory(tile, all, machine);
             if (products * memory.accumulatorsBytes() > machine.sharedBytes)
               continue; // not chosen for such a device
             EXPECT_LE(memory.sharedBytes(), machine.sharedBytes)
                 << capability << " " << tile.fullName() << " " << unsigned(type) << " " << products;
           }
+}
+
+TEST(TargetInfo, TextIsReadAsTheSame) {
+  for (StringRef text :
+       {"cpu", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_90a:no-wgmma", "sm_100", "sm_120",
+        "sm_90a:no-bulk-copies:no-tma-16bit",
+        "sm_90a:cluster-blocks=1:shared-bytes=65536:multiprocessors=3:min-tma-macs=0"}) {
+    std::optional<TargetInfo> target = TargetInfo::parse(text);
+    ASSERT_TRUE(target) << text.str();
+    EXPECT_EQ(target->text(), text);
+    EXPECT_EQ(TargetInfo::parse(target->text()), target);
+  }
+  EXPECT_EQ(TargetInfo::parse("sm_90")->text(), "sm_90a:no-wgmma");
+  for (StringRef text : {"", "sm_", "sm_70", "sm_90b", "h200", "sm_90a:", "sm_90a:no-clusters",
+                         "sm_90a:cluster-blocks", "sm_90a:cluster-blocks=x", "cuda"})
+    EXPECT_FALSE(TargetInfo::parse(text)) << text.str();
+}
+
+TEST(TargetInfo, SwitchesReachThePlan) {
+  // Operands that come by no bulk copies have the stages of cp.async.
+  TensorTile tile{128, 256, 4, 1, 1, /*warpgroups=*/true};
+  ProductOperands operands{MmaType::BF16, {Staging::Vectors}, {Staging::Vectors}};
+  TargetInfo with = TargetInfo::gpu(90, true), without = with;
+  without.usesBulkLoads = false;
+  EXPECT_TRUE(TileMemory(tile, {operands}, with).usesWgmma());
+  EXPECT_TRUE(TileMemory(tile, {operands}, without).usesWgmma());
+  EXPECT_FALSE(TileMemory(tile, {operands}, TargetInfo::gpu(80, false)).usesWgmma());
 }
 
 } // namespace

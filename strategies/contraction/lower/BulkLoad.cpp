@@ -39,7 +39,7 @@ using namespace tegula;
 /// gathered.
 bool DeviceContraction::usesBulkLoads() const {
   return usesTma() ||
-         (e.options.usesBulkLoads && isPrepacked() &&
+         (e.options.target.usesBulkLoads && isPrepacked() &&
           none_of(prepacked, [](const PrepackedProduct &pack) { return pack.a || pack.b; }));
 }
 

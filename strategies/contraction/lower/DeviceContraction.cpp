@@ -32,13 +32,10 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
     : e(emitter), b(emitter.b), plan(plan), tile(tile), range(range), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), rowBlocks(tile.rows / tile.warpRows / 16),
       columnBlocks(tile.columns / tile.warpColumns / 16),
-      memory(tile, products,
-             {emitter.options.sharedBytes, emitter.options.hasWgmma, emitter.options.usesBulkLoads,
-              emitter.options.tma16Bit, emitter.options.minTmaMacs}),
-      here(emitter, plan, this->tile, memory) {
+      memory(tile, products, emitter.options.target), here(emitter, plan, this->tile, memory) {
   for (ProductOperands &product : this->products)
     if (product.type == MmaType::F8 && !usesWgmma() &&
-        !emitter.options.hasF8) { // numbers of f16 all the same
+        !emitter.options.target.hasF8) { // numbers of f16 all the same
       product.type = MmaType::F16;
       product.a.staging = product.b.staging = Staging::Values;
       product.a.isPlain = product.b.isPlain = false;

@@ -46,7 +46,7 @@ unsigned DeviceContraction::flaggedTilesBase() const {
 
 IndexExpr DeviceContraction::persistentBlocks() const {
   IndexExpr tiles = numTiles(), least = IndexExpr::floorDiv(tiles + (maxTiles - 1), maxTiles);
-  return IndexExpr::min(tiles, IndexExpr::max(least, int64_t(e.options.multiprocessors)));
+  return IndexExpr::min(tiles, IndexExpr::max(least, int64_t(e.options.target.multiprocessors)));
 }
 
 //===----------------------------------------------------------------------===//

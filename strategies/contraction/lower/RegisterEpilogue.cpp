@@ -60,7 +60,7 @@ SmallVector<Value *> Epilogue::wordsOf(ArrayRef<Value *> pairs, mlir::Type eleme
       words.push_back(b.CreateBitCast(e.encode(pair, element), b.getInt32Ty()));
     return words;
   };
-  if (!element.isBF16() || !e.options.hasPackedBF16Convert)
+  if (!element.isBF16() || !e.options.target.hasPackedBF16Convert)
     return encodeAll();
   constexpr unsigned madeOfNan = 0x7fff;
   SmallVector<Value *> words;

@@ -37,7 +37,7 @@ unsigned DeviceContraction::combineRows() const {
   unsigned least = memory.minEpilogueRows(Epilogue::interleavedRows(plan)), own = 16;
   std::optional<int64_t> tiles = numTiles().asConstant();
   while (tiles && own > least &&
-         *tiles * (tile.rows / own) < 2 * int64_t(e.options.multiprocessors))
+         *tiles * (tile.rows / own) < 2 * int64_t(e.options.target.multiprocessors))
     own /= 2;
   return own;
 }

@@ -8,6 +8,7 @@
 #include "strategies/contraction/plan/StreamedTile.h"
 
 #include "strategies/contraction/plan/TileMemory.h"
+#include "target/DeviceFacts.h"
 #include <cmath>
 
 using namespace llvm;
@@ -41,7 +42,7 @@ double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> 
           tiles = rowTiles * columnTiles * batch;
   int64_t elementBytes = bytesOf(products.front().type), blocks = tiles * tile.splits;
   int64_t steps = divideCeil(divideCeil(points, lineBytes / elementBytes), tile.splits);
-  TileMemory memory(tile, products, {});
+  TileMemory memory(tile, products, TargetInfo::measured());
   memory.useClusterReduceWhereFits(tiles);
   // Threads that copy vectors of such lines find the place of each.
   if (tile.warpgroups && !memory.usesTma() && !isPowerOf2_64(tile.columns))

@@ -246,7 +246,7 @@ static std::optional<HaloCost> haloCost(const ContractionPlan &plan,
 /// Whether blocks with such tiles stay, if the product is large enough to bring boxes of its
 /// operands.
 static bool canHaveSplitKTail(const TensorTile &tile, ArrayRef<ProductOperands> products) {
-  TileMachine machine;
+  TargetInfo machine = TargetInfo::measured();
   machine.minTmaMacs = 0;
   return tile.warpgroups && !tile.prepacked && products.size() == 1 &&
          TileMemory(tile, products, machine).usesTma();
@@ -260,7 +260,8 @@ static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> produ
   int64_t whole = tiles / device::multiprocessors, left = tiles % device::multiprocessors;
   int64_t parts =
       left ? std::min(device::multiprocessors / left, stages / TensorTile::minStagesOfSplit) : 0;
-  if (whole == 0 || parts < 2 || !TileMemory(tile, products, {}).usesTma())
+  if (whole == 0 || parts < 2 ||
+      !TileMemory(tile, products, TargetInfo::measured()).usesTma())
     return clocks + ofLaunch;
   double own = std::sqrt(std::max(clocks * clocks - least * least, 0.0));
   return std::hypot(own * (whole + 1.0 / parts) / (whole + 1), least) + ofLaunch +
@@ -274,6 +275,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
       *why = {reason.str(), "", plan.op, false};
     return SmallVector<RankedTile>();
   };
+  const TargetInfo card = TargetInfo::measured();
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows),
                          columns = tgl::knownPoints(axes, plan.columns),
@@ -373,7 +375,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
     // The accumulators of all products but one wait in shared memory.
     if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024 ||
         (products.size() > 1 &&
-         TileMemory(tileOf(candidate, 1), products, {}).sharedBytes() > TileMachine().sharedBytes))
+         TileMemory(tileOf(candidate, 1), products, card).sharedBytes() > card.sharedBytes))
       continue;
     int64_t tiles =
         divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/plan/TileMemory.h"
+#include "target/DeviceFacts.h"
 
 #include <cmath>
 #include <numeric>
@@ -40,7 +41,7 @@ static Extents extentsOf(const ProductOperands &product) {
 }
 
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products,
-                       const TileMachine &machine)
+                       const TargetInfo &machine)
     : tile(tile), machine(machine), numProducts(products.size()),
       usesSplitPrecision(products.front().type == MmaType::TF32),
       areBytes(isBytes(products.front().type)), isF8(products.front().type == MmaType::F8),

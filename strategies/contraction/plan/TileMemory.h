@@ -15,14 +15,14 @@
 #define TEGULA_STRATEGIES_CONTRACTION_PLAN_TILEMEMORY_H
 
 #include "strategies/contraction/plan/TensorTile.h"
-#include "target/DeviceFacts.h"
+#include "target/TargetInfo.h"
 
 namespace tegula {
 
 class TileMemory {
 public:
   TileMemory(const TensorTile &tile, llvm::ArrayRef<ProductOperands> products,
-             const TileMachine &machine);
+             const TargetInfo &machine);
 
   bool usesWgmma() const { return tile.warpgroups && machine.hasWgmma; }
   /// Whether the block has producer threads, which only load operands.
@@ -110,7 +110,7 @@ public:
 
 private:
   TensorTile tile;
-  TileMachine machine;
+  TargetInfo machine;
   unsigned minPersistentBytes() const;
   /// Bytes of the ring and the accumulators that reuse it; bytes of scales, other products'
   /// accumulators and mbarriers.

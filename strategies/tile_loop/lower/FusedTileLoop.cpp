@@ -39,7 +39,7 @@ int64_t FusedTileLoop::numRowBlocks() const {
 }
 
 IndexExpr FusedTileLoop::numBlocks() const {
-  return staysForBlocks() ? int64_t(e.options.multiprocessors)
+  return staysForBlocks() ? int64_t(e.options.target.multiprocessors)
                           : numRowBlocks() * tile.clusterBlocks;
 }
 

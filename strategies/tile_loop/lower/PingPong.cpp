@@ -105,7 +105,7 @@ void FusedTileLoop::endTurns() {
 
 bool FusedTileLoop::staysForBlocks() const {
   return isWarpSpecialized && numRowStages == 2 &&
-         numRowBlocks() > int64_t(e.options.multiprocessors);
+         numRowBlocks() > int64_t(e.options.target.multiprocessors);
 }
 
 /// `body` for each block of rows that the block has: with k blocks on the machine the i-th takes i,
@@ -125,7 +125,7 @@ Value *FusedTileLoop::forBlocks(function_ref<void()> body) {
     take(first);
     return b.CreateTrunc(numTiles, b.getInt32Ty());
   }
-  int64_t all = numRowBlocks(), atOnce = e.options.multiprocessors, whole = all / atOnce;
+  int64_t all = numRowBlocks(), atOnce = e.options.target.multiprocessors, whole = all / atOnce;
   Value *last = b.CreateSub(i32(atOnce - 1), first);
   Value *inLast = b.CreateICmpSLT(whole % 2 ? last : first, i32(all % atOnce));
   Value *rounds = b.CreateAdd(i64(whole), b.CreateZExt(inLast, b.getInt64Ty()));

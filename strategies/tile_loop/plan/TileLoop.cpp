@@ -11,6 +11,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "strategies/tile_loop/plan/TileLoopBounds.h"
 #include "target/DeviceFacts.h"
+#include "target/TargetInfo.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -410,7 +411,7 @@ int64_t TileLoopShape::blockShare(int64_t points) const {
   return points > maxColumns ? alignTo(divideCeil(points, clusterBlocks), fragmentColumns) : points;
 }
 
-static constexpr int64_t maxSharedBytes = device::sharedBytes(90);
+static const int64_t maxSharedBytes = TargetInfo::gpu(90, true).sharedBytes;
 
 bool tegula::isWarpSpecialized(const TileLoopPlan &plan, const TileLoopShape &tile) {
   constexpr size_t maxProducts = 2; // of which barriers are left for
