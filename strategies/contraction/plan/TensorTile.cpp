@@ -260,8 +260,7 @@ static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> produ
   int64_t whole = tiles / device::multiprocessors, left = tiles % device::multiprocessors;
   int64_t parts =
       left ? std::min(device::multiprocessors / left, stages / TensorTile::minStagesOfSplit) : 0;
-  if (whole == 0 || parts < 2 ||
-      !TileMemory(tile, products, TargetInfo::measured()).usesTma())
+  if (whole == 0 || parts < 2 || !TileMemory(tile, products, TargetInfo::measured()).usesTma())
     return clocks + ofLaunch;
   double own = std::sqrt(std::max(clocks * clocks - least * least, 0.0));
   return std::hypot(own * (whole + 1.0 / parts) / (whole + 1), least) + ofLaunch +
