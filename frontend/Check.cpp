@@ -8,7 +8,7 @@
 
 #include "frontend/Check.h"
 
-#include "frontend/check/Checker.h"
+#include "frontend/check/CheckKernel.h"
 #include "frontend/suggest/Rewrite.h"
 #include "frontend/verify/TileCheck.h"
 
@@ -20,11 +20,11 @@ std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptio
   unsigned errorsBefore = diagnostics.numErrors();
   size_t first = diagnostics.all().size();
   std::unique_ptr<Program> program;
-  Checker::WeakTypes weakTypes;
+  WeakTypes weakTypes;
   while (true) { // types become wider, so it ends
-    Checker checker(module, options, diagnostics, weakTypes);
-    program = checker.run();
-    if (!checker.needsAnotherRun())
+    CheckContext ctx(module, options, diagnostics, weakTypes);
+    program = checkKernel(ctx);
+    if (!ctx.needsAnotherRun())
       break;
     diagnostics.truncate(first);
   }

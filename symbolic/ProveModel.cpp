@@ -240,7 +240,7 @@ Poly Search::conditional(const std::shared_ptr<const IndexExpr::Atom> &atom) {
 /// `rest` as `multiples` of `den` and what is left: its coefficients are of least magnitude, not in
 /// [0, den). -i//den stays so, where the multiple of i by den - 1 might leave 64 bits, in which the
 /// formula is computed. A small divisor's multiples of an index do not
-/// (frontend/check/CheckExact.cpp).
+/// (frontend/check/sizes/CheckExact.cpp).
 static std::pair<Poly, Poly> withLeastCoefficients(const Poly &rest, const Poly &den) {
   constexpr int64_t minDivisor = int64_t(1) << 14;
   std::optional<int64_t> divisor = den.asConstant();

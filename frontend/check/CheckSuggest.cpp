@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontend/check/CheckerLeft.h"
+#include "frontend/check/CheckSuggest.h"
+#include "frontend/check/CheckArguments.h"
+#include "frontend/check/CheckLeft.h"
+#include "frontend/check/CheckNames.h"
+#include "frontend/check/CheckSizes.h"
 
 using namespace tegula;
 using namespace tegula::checked;
 
-void Checker::insert(Report &record, llvm::StringRef message, Span span, llvm::StringRef text,
-                     Applicability applicability) {
+void tegula::suggestInsertion(Report &record, llvm::StringRef message, Span span,
+                              llvm::StringRef text, Applicability applicability) {
   record.fix(message.str(), {{span, text.str()}}, applicability);
 }
 
@@ -32,8 +36,8 @@ static llvm::StringRef nearestKeyword(llvm::StringRef name, llvm::ArrayRef<llvm:
   return {};
 }
 
-void Checker::adviseKeyword(Report &record, const ast::Ident &keyword,
-                            llvm::ArrayRef<llvm::StringRef> names) {
+void tegula::adviseKeyword(CheckContext &ctx, Report &record, const ast::Ident &keyword,
+                           llvm::ArrayRef<llvm::StringRef> names) {
   llvm::StringRef near = nearestKeyword(keyword.name, names);
   if (!near.empty()) {
     record.fix("write '" + near.str() + "'", {{keyword.span, near.str()}});
@@ -45,15 +49,16 @@ void Checker::adviseKeyword(Report &record, const ast::Ident &keyword,
   // What has no meaning here is left out with the comma before it.
   if (!known || !known->isVoid())
     return;
-  llvm::StringRef all = module.sourceManager().text(keyword.span.file);
+  llvm::StringRef all = ctx.module.sourceManager().text(keyword.span.file);
   size_t comma = all.take_front(keyword.span.begin).rtrim().size();
   if (comma == 0 || all[comma - 1] != ',')
     return;
   size_t end = all.find_first_of(",)", keyword.span.end);
   if (end == llvm::StringRef::npos || all.slice(keyword.span.end, end).contains('('))
     return;
-  insert(record, "leave it out",
-         {keyword.span.file, static_cast<uint32_t>(comma - 1), static_cast<uint32_t>(end)}, "");
+  suggestInsertion(
+      record, "leave it out",
+      {keyword.span.file, static_cast<uint32_t>(comma - 1), static_cast<uint32_t>(end)}, "");
 }
 
 //===----------------------------------------------------------------------===//
@@ -108,9 +113,10 @@ static void forEachWord(llvm::StringRef text, llvm::StringRef word,
   }
 }
 
-std::string Checker::freeIndexName(llvm::ArrayRef<llvm::StringRef> texts) {
+/// A name for an index that stands in none of the texts.
+static std::string freeIndexName(CheckContext &ctx, llvm::ArrayRef<llvm::StringRef> texts) {
   auto isFree = [&](const std::string &name) {
-    return !lookup(name) && !isReserved(name) &&
+    return !ctx.lookup(name) && !isReserved(name) &&
            llvm::none_of(texts, [&](llvm::StringRef one) { return one.contains(name); });
   };
   for (const char *name : {"k", "l", "m", "n", "r", "s", "q", "u", "v", "w"})
@@ -121,14 +127,14 @@ std::string Checker::freeIndexName(llvm::ArrayRef<llvm::StringRef> texts) {
       return name;
 }
 
-void Checker::suggestIndexName(Report &record, const ast::Ident &index,
-                               llvm::ArrayRef<ast::ForItem> items,
-                               llvm::ArrayRef<const ast::Expr *> bodies) {
+void tegula::suggestIndexName(CheckContext &ctx, Report &record, const ast::Ident &index,
+                              llvm::ArrayRef<ast::ForItem> items,
+                              llvm::ArrayRef<const ast::Expr *> bodies) {
   llvm::SmallVector<llvm::StringRef> texts;
   for (const ast::Expr *body : bodies)
     if (body)
-      texts.push_back(text(body->span));
-  std::string name = freeIndexName(texts);
+      texts.push_back(ctx.text(body->span));
+  std::string name = freeIndexName(ctx, texts);
   llvm::SmallVector<Span> places{index.span};
   for (const ast::Expr *body : bodies)
     if (body)
@@ -137,7 +143,7 @@ void Checker::suggestIndexName(Report &record, const ast::Ident &index,
   for (Span place : places)
     edits.push_back({place, name});
   // The reduction's own index is what its body meant.
-  Entity *outer = lookup(index.name);
+  Entity *outer = ctx.lookup(index.name);
   bool certain = outer && outer->kind == Entity::Index && places.size() > 1;
   record.fix("name it '" + name + "'", std::move(edits),
              certain ? Applicability::Safe : Applicability::Maybe);
@@ -153,12 +159,12 @@ static const ast::Stmt *statementAt(llvm::ArrayRef<ast::StmtPtr> body, Span plac
   return nullptr;
 }
 
-void Checker::suggestIndexName(Report &record, const ast::Ident &index) {
-  const ast::Stmt *stmt = statementAt(frame->kernel->body, index.span);
+void tegula::suggestIndexName(CheckContext &ctx, Report &record, const ast::Ident &index) {
+  const ast::Stmt *stmt = statementAt(ctx.frame->kernel->body, index.span);
   if (!stmt)
     return;
-  llvm::StringRef all = text(stmt->span);
-  std::string name = freeIndexName(all);
+  llvm::StringRef all = ctx.text(stmt->span);
+  std::string name = freeIndexName(ctx, all);
   // With subscripts it is the tensor.
   std::vector<Edit> edits;
   forEachWord(all, index.name, [&](size_t at) {
@@ -174,30 +180,30 @@ void Checker::suggestIndexName(Report &record, const ast::Ident &index) {
 // Others
 //===----------------------------------------------------------------------===//
 
-void Checker::suggestFloor(Report &record, Span quotient) {
-  llvm::StringRef found = text(quotient);
+void tegula::suggestFloor(CheckContext &ctx, Report &record, Span quotient) {
+  llvm::StringRef found = ctx.text(quotient);
   size_t slash = found.rfind('/');
   if (found.count('/') != 1)
     return;
   uint32_t at = quotient.begin + static_cast<uint32_t>(slash);
-  insert(record, "round down", {quotient.file, at, at + 1}, "//");
+  suggestInsertion(record, "round down", {quotient.file, at, at + 1}, "//");
 }
 
-void Checker::suggestInout(Report &record, const TensorInfo &info) {
+void tegula::suggestInout(CheckContext &ctx, Report &record, const TensorInfo &info) {
   record.note("declare it 'inout' to update it in place, or give the result a new name",
               info.tensor->span);
-  llvm::StringRef declared = text(info.tensor->span);
+  llvm::StringRef declared = ctx.text(info.tensor->span);
   size_t colon = declared.find(':');
   if (colon == llvm::StringRef::npos)
     return;
   uint32_t at = info.tensor->span.begin + static_cast<uint32_t>(colon) + 1;
-  insert(record, "declare it 'inout'", {info.tensor->span.file, at, at}, " inout");
+  suggestInsertion(record, "declare it 'inout'", {info.tensor->span.file, at, at}, " inout");
 }
 
-void Checker::suggestAccumulation(Report &record, const LeftSide &left) {
+void tegula::suggestAccumulation(CheckContext &ctx, Report &record, const LeftSide &left) {
   Span target = left.target->span;
   llvm::StringRef between =
-      module.sourceManager().text(target.file).slice(target.end, left.valueSpan.begin);
+      ctx.module.sourceManager().text(target.file).slice(target.end, left.valueSpan.begin);
   size_t at = between.find('=');
   // Only an output that nothing has defined begins as zeros: elsewhere a sum is another program.
   bool isOutput = left.info && left.info->tensor->kind == Tensor::Out && !left.info->isComplete;
@@ -205,7 +211,7 @@ void Checker::suggestAccumulation(Report &record, const LeftSide &left) {
       between.take_front(at).contains('+'))
     return;
   uint32_t place = target.end + static_cast<uint32_t>(at);
-  insert(record, "add up", {target.file, place, place}, "+");
+  suggestInsertion(record, "add up", {target.file, place, place}, "+");
 }
 
 static size_t countWord(llvm::StringRef text, llvm::StringRef word) {
@@ -215,14 +221,15 @@ static size_t countWord(llvm::StringRef text, llvm::StringRef word) {
 }
 
 /// Two names for one size: the second becomes the first wherever it stands in the kernel.
-void Checker::suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr &b) {
+void tegula::suggestOneDim(CheckContext &ctx, Report &record, const IndexExpr &a,
+                           const IndexExpr &b) {
   auto symbolOf = [](const IndexExpr &size) -> std::string {
     std::optional<IndexVar> var = size.asVariable();
     return var && var->isSymbol() ? var->name().str() : "";
   };
   std::string keep = symbolOf(a), drop = symbolOf(b);
   // Called kernels are checked in the sizes of the entry: the declaration is its own.
-  const Frame *entry = frame;
+  const Frame *entry = ctx.frame;
   while (entry->caller)
     entry = entry->caller;
   Span kernel = entry->kernel->span;
@@ -232,29 +239,30 @@ void Checker::suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr 
     if (size.name.name == keep || size.name.name == drop)
       return; // derived from others: not one size
   std::vector<Edit> edits;
-  forEachWord(text(kernel), drop, [&](size_t at) {
+  forEachWord(ctx.text(kernel), drop, [&](size_t at) {
     uint32_t begin = kernel.begin + static_cast<uint32_t>(at);
     edits.push_back({{kernel.file, begin, begin + static_cast<uint32_t>(drop.size())}, keep});
   });
   record.fixAtCall("declare " + drop + " as " + keep, std::move(edits));
 }
 
-void Checker::suggestResult(Report &record, const ast::Expr &call, const ast::Kernel *kernel) {
+void tegula::suggestResult(CheckContext &ctx, Report &record, const ast::Expr &call,
+                           const ast::Kernel *kernel) {
   size_t count = kernel ? kernel->outputs.size() : 1;
   std::string targets;
   for (size_t i = 0; i != count; ++i) {
     std::string name = kernel ? kernel->outputs[i].name.name : "h";
-    while (lookup(name) || module.findKernel(name))
+    while (ctx.lookup(name) || ctx.module.findKernel(name))
       name += "2";
     targets += (i ? ", " : "") + name;
   }
-  insert(record, "give it a name", {call.span.file, call.span.begin, call.span.begin},
-         targets + " = ");
+  suggestInsertion(record, "give it a name", {call.span.file, call.span.begin, call.span.begin},
+                   targets + " = ");
 }
 
 /// `softmax(v for j)` and `softmax(v)` of one index: the index goes to `over=`.
-void Checker::suggestOver(Report &record, const ast::Expr &scan,
-                          llvm::ArrayRef<const ast::Expr *> values) {
+void tegula::suggestOver(Report &record, const ast::Expr &scan,
+                         llvm::ArrayRef<const ast::Expr *> values) {
   uint32_t file = scan.span.file;
   if (scan.isComprehension) {
     std::string names;
@@ -268,7 +276,7 @@ void Checker::suggestOver(Report &record, const ast::Expr &scan,
     Span replaced{file, scan.operands[0]->span.end, scan.items.back().span.end};
     if (scan.operands[0]->parenthesized)
       return;
-    if (keyword(scan, "over")) {
+    if (keywordArgument(scan, "over")) {
       record.fix("leave 'for' out", {{replaced, ""}}, Applicability::Safe);
       return;
     }
@@ -281,11 +289,11 @@ void Checker::suggestOver(Report &record, const ast::Expr &scan,
       values[0]->subscripts[0].expr->kind != ast::Expr::Name)
     return;
   uint32_t end = values[0]->span.end;
-  insert(record, "write over=", {file, end, end},
-         ", over=" + values[0]->subscripts[0].expr->name.name);
+  suggestInsertion(record, "write over=", {file, end, end},
+                   ", over=" + values[0]->subscripts[0].expr->name.name);
 }
 
-std::string Checker::elementText(llvm::StringRef name, size_t rank) {
+std::string tegula::elementText(llvm::StringRef name, size_t rank) {
   if (rank == 0)
     return name.str();
   std::string result = name.str() + "[";
@@ -296,7 +304,7 @@ std::string Checker::elementText(llvm::StringRef name, size_t rank) {
 
 /// What stands around e where `acc += e` is an assignment: ` = acc + `, or ` = maximum(acc, ` and
 /// `)`.
-std::pair<std::string, std::string> Checker::writtenOut(const ast::Stmt &stmt) {
+std::pair<std::string, std::string> tegula::writtenOut(const ast::Stmt &stmt) {
   const std::string &name = stmt.targets[0].name.name;
   if (stmt.combine == ast::Stmt::Combine::Add)
     return {" = " + name + " + ", ""};
@@ -305,7 +313,7 @@ std::pair<std::string, std::string> Checker::writtenOut(const ast::Stmt &stmt) {
 }
 
 /// `acc += e` of a plain name: what changes is a state, and is assigned.
-void Checker::suggestState(Report record, const Entity &entity, const ast::Stmt &stmt) {
+void tegula::suggestState(Report record, const Entity &entity, const ast::Stmt &stmt) {
   if (entity.kind != Entity::Scalar || entity.isSize || entity.param || !entity.span.isValid())
     return;
   const std::string &name = stmt.targets[0].name.name;
@@ -321,29 +329,29 @@ void Checker::suggestState(Report record, const Entity &entity, const ast::Stmt 
 }
 
 /// `w: f32[C3, C]`, of which C, 2*C and 3*C are read: declare it as f32[3*C, C].
-void Checker::suggestDims() {
-  const ast::Kernel &kernel = *frame->kernel;
-  if (frame->isLibrary)
+void tegula::suggestDims(CheckContext &ctx) {
+  const ast::Kernel &kernel = *ctx.frame->kernel;
+  if (ctx.frame->isLibrary)
     return;
-  for (size_t i = 0; i != wantedDims.size(); ++i) {
-    const WantedDim &one = wantedDims[i];
+  for (size_t i = 0; i != ctx.wantedDims.size(); ++i) {
+    const WantedDim &one = ctx.wantedDims[i];
     // The strongest of all that want this dim.
     auto isEnough = [&](const WantedDim &other) {
       return other.symbol != one.symbol ||
-             prover->proves(Condition::nonNegative(one.needed - other.needed));
+             ctx.prover->proves(Condition::nonNegative(one.needed - other.needed));
     };
-    bool isFirst =
-        std::none_of(wantedDims.begin(), wantedDims.begin() + i, [&](const WantedDim &other) {
-          return other.symbol == one.symbol && other.needed == one.needed;
-        });
-    if (!isFirst || !llvm::all_of(wantedDims, isEnough))
+    bool isFirst = std::none_of(ctx.wantedDims.begin(), ctx.wantedDims.begin() + i,
+                                [&](const WantedDim &other) {
+                                  return other.symbol == one.symbol && other.needed == one.needed;
+                                });
+    if (!isFirst || !llvm::all_of(ctx.wantedDims, isEnough))
       continue;
     bool isDerived = llvm::any_of(
         kernel.sizes, [&](const ast::SizeDef &size) { return size.name.name == one.symbol; });
     // The parameters that show it; elsewhere its name must not stand.
     const ast::Param *param = nullptr;
     std::vector<Edit> edits;
-    std::string declared = show(one.needed);
+    std::string declared = show(ctx, one.needed);
     for (const std::vector<ast::Param> *params : {&kernel.params, &kernel.outputs})
       for (const ast::Param &each : *params)
         for (const ast::Dim &dim : each.dims)
@@ -353,7 +361,7 @@ void Checker::suggestDims() {
           }
     // Its other sizes must be bound by dims of their own.
     bool isBound = param && !isDerived;
-    std::string all = text(kernel.span).str();
+    std::string all = ctx.text(kernel.span).str();
     for (const IndexVar &var : one.needed.variables())
       isBound &= var.isSymbol() && llvm::any_of(kernel.params, [&](const ast::Param &each) {
                    return llvm::any_of(each.dims, [&](const ast::Dim &dim) {
@@ -365,10 +373,10 @@ void Checker::suggestDims() {
       continue;
     std::string advice =
         "declare '" + param->name.name + "' with dim " + declared + " instead of " + one.symbol;
-    for (WantedDim &other : wantedDims) {
+    for (WantedDim &other : ctx.wantedDims) {
       if (other.symbol != one.symbol)
         continue;
-      program->guards[other.guard].advice = advice;
+      ctx.program->guards[other.guard].advice = advice;
       if (other.report)
         other.report->fixAtCall(advice, edits);
     }

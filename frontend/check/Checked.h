@@ -1,4 +1,4 @@
-//===- Checked.h - A checked kernel instance ---------------------------*- C++ -*-===//
+//===- Checked.h - A checked kernel instance --------------------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- CheckerScope.h - Tensors, names and frames of the checker ------*- C++ -*-===//
+//===- CheckerScope.h - Tensors, names and frames of the checker *- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -62,7 +62,7 @@ struct TensorInfo {
   /// An equation that was wrong was to define all of it, here.
   Span claim;
   /// A tensor whose first value is weak (`state h[i in N] = 0`) and whose type nobody wrote: what
-  /// Checker::weakTypes knows it by.
+  /// CheckContext::weakTypes knows it by.
   std::optional<std::vector<uint32_t>> weakKey;
   /// Where a temporary begins its life.
   std::vector<checked::Stmt *> *home = nullptr;

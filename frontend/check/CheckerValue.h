@@ -1,4 +1,4 @@
-//===- CheckerValue.h - What the checker knows of a value -------------*- C++ -*-===//
+//===- CheckerValue.h - What the checker knows of a value -------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

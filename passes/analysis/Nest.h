@@ -163,8 +163,8 @@ private:
 };
 
 /// Whether the expression may wrap in 64 bits: a multiple of an axis whose bounds are data, which
-/// lie within 2^61. Of all other axes formulas are exact [frontend/check/CheckExact.cpp]; for data
-/// ranges say nothing.
+/// lie within 2^61. Of all other axes formulas are exact [frontend/check/sizes/CheckExact.cpp]; for
+/// data ranges say nothing.
 bool mayWrap(const tgl::ValueExpr &expr);
 
 /// Facts about the sizes of a kernel: definitions, guards, dims.

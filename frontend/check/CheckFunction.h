@@ -1,0 +1,22 @@
+//===- CheckFunction.h - Built-in functions, conversions and fns *- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_FRONTEND_CHECK_CHECKFUNCTION_H
+#define TEGULA_FRONTEND_CHECK_CHECKFUNCTION_H
+
+#include "frontend/check/CheckContext.h"
+
+namespace tegula {
+inline namespace checker {
+
+Value evalCall(CheckContext &ctx, const ast::Expr &e);
+bool mayExpand(CheckContext &ctx, Span call, unsigned weight);
+
+} // namespace checker
+} // namespace tegula
+
+#endif // TEGULA_FRONTEND_CHECK_CHECKFUNCTION_H
