@@ -291,49 +291,12 @@ static Value evalQuantize(CheckContext &ctx, const ast::Expr &e) {
   return strong(finishExpr(ctx, quantize));
 }
 
-static Value evalBuiltin(CheckContext &ctx, const ast::Expr &e) {
+/// Gives each parameter its argument, by position or name.
+static bool mapBuiltinArguments(CheckContext &ctx, const ast::Expr &e,
+                                llvm::ArrayRef<llvm::StringRef> params,
+                                llvm::SmallVectorImpl<const ast::Expr *> &given) {
   llvm::StringRef name = e.name.name;
-  BuiltinClass kind = builtinClass(name);
-  if (kind == BuiltinClass::Reduction)
-    return evalReduction(ctx, e);
-  if (kind == BuiltinClass::Scan)
-    return evalScan(ctx, e);
-  if (name == "rand" || name == "randn")
-    return evalRandom(ctx, e);
-  if (name == "quantize")
-    return evalQuantize(ctx, e);
-  if (name == "topk") {
-    ctx.report(
-        Code::TopKForm, e.span,
-        "topk gives two results and stands alone: v[i, r], e[i, r] = topk(x[i, j] for j, k=8)");
-    return {};
-  }
-  if (name == "cat") {
-    ctx.report(Code::KernelInExpression, e.span, "'cat' joins whole tensors: h = cat(a, b, dim=1)");
-    return {};
-  }
-
-  // Parameters by position or name.
-  llvm::SmallVector<llvm::StringRef> params;
-  switch (kind) {
-  case BuiltinClass::Binary:
-    params = name == "pow"     ? llvm::SmallVector<llvm::StringRef>{"x", "y"}
-             : name == "atan2" ? llvm::SmallVector<llvm::StringRef>{"y", "x"}
-                               : llvm::SmallVector<llvm::StringRef>{"a", "b"};
-    break;
-  case BuiltinClass::Special:
-    if (name == "clamp")
-      params = {"x", "min", "max"};
-    else if (name == "where")
-      params = {"c", "a", "b"};
-    else
-      params = {"a", "b", "c"};
-    break;
-  default:
-    params = {"x"};
-    break;
-  }
-  llvm::SmallVector<const ast::Expr *> given(params.size(), nullptr);
+  given.assign(params.size(), nullptr);
   bool failed = false;
   size_t position = 0;
   for (const ast::Argument &argument : e.arguments) {
@@ -373,6 +336,58 @@ static Value evalBuiltin(CheckContext &ctx, const ast::Expr &e) {
                      builtinSignature(name));
       failed = true;
     }
+  return !failed;
+}
+
+static llvm::SmallVector<llvm::StringRef> builtinParams(llvm::StringRef name, BuiltinClass kind) {
+  llvm::SmallVector<llvm::StringRef> params;
+  switch (kind) {
+  case BuiltinClass::Binary:
+    params = name == "pow"     ? llvm::SmallVector<llvm::StringRef>{"x", "y"}
+             : name == "atan2" ? llvm::SmallVector<llvm::StringRef>{"y", "x"}
+                               : llvm::SmallVector<llvm::StringRef>{"a", "b"};
+    break;
+  case BuiltinClass::Special:
+    if (name == "clamp")
+      params = {"x", "min", "max"};
+    else if (name == "where")
+      params = {"c", "a", "b"};
+    else
+      params = {"a", "b", "c"};
+    break;
+  default:
+    params = {"x"};
+    break;
+  }
+  return params;
+}
+
+static Value evalBuiltin(CheckContext &ctx, const ast::Expr &e) {
+  llvm::StringRef name = e.name.name;
+  BuiltinClass kind = builtinClass(name);
+  if (kind == BuiltinClass::Reduction)
+    return evalReduction(ctx, e);
+  if (kind == BuiltinClass::Scan)
+    return evalScan(ctx, e);
+  if (name == "rand" || name == "randn")
+    return evalRandom(ctx, e);
+  if (name == "quantize")
+    return evalQuantize(ctx, e);
+  if (name == "topk") {
+    ctx.report(
+        Code::TopKForm, e.span,
+        "topk gives two results and stands alone: v[i, r], e[i, r] = topk(x[i, j] for j, k=8)");
+    return {};
+  }
+  if (name == "cat") {
+    ctx.report(Code::KernelInExpression, e.span, "'cat' joins whole tensors: h = cat(a, b, dim=1)");
+    return {};
+  }
+
+  // Parameters by position or name.
+  llvm::SmallVector<llvm::StringRef> params = builtinParams(name, kind);
+  llvm::SmallVector<const ast::Expr *> given;
+  bool failed = !mapBuiltinArguments(ctx, e, params, given);
   if (failed) {
     for (const ast::Argument &argument : e.arguments)
       eval(ctx, *argument.value);

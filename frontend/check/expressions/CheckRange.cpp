@@ -503,6 +503,65 @@ tegula::evalRange(CheckContext &ctx, const ast::Range &range, llvm::StringRef in
   return std::pair(lo->index, hi->index);
 }
 
+/// `for ...`: an index for each dim that `...` stands for.
+static bool bindEllipsis(CheckContext &ctx, const ast::ForItem &item, Scope &in,
+                         std::vector<const Var *> &vars) {
+  if (!ctx.frame->ellipsis) {
+    ctx.report(Code::EllipsisMisuse, item.span,
+               "'...' stands for dims that a parameter shows as '...', and this kernel has none");
+    return false;
+  }
+  if (ctx.lookup("...0") && !ctx.frame->ellipsis->empty()) {
+    ctx.report(Code::EllipsisMisuse, item.span, "'...' is already an index of the left side");
+    return false;
+  }
+  for (size_t q = 0; q != ctx.frame->ellipsis->size(); ++q) {
+    ast::Ident name{"..." + std::to_string(q), item.span};
+    const Var *var =
+        newVar(ctx, Var::Axis, name.name, IndexExpr(0), (*ctx.frame->ellipsis)[q], item.span);
+    defineIndex(ctx, in, name, var);
+    vars.push_back(var);
+  }
+  return true;
+}
+
+/// Reports an index whose range neither its item nor a dim gives.
+static void reportNoRange(CheckContext &ctx, const ast::Ident &index,
+                          llvm::ArrayRef<const ast::Expr *> bodies, llvm::StringRef form) {
+  // A group with two unknown members says more than "unknown".
+  bool inGroup = false;
+  Span groupSpan;
+  auto visit = [&](auto &&visit, const ast::Expr &e) -> void {
+    for (const ast::Subscript &subscript : e.subscripts) {
+      if (subscript.kind == ast::Subscript::Group)
+        for (const ast::Subscript &member : subscript.members)
+          if (isName(member, index.name)) {
+            inGroup = true;
+            groupSpan = subscript.span;
+          }
+      if (subscript.expr)
+        visit(visit, *subscript.expr);
+    }
+    for (const ast::ExprPtr &operand : e.operands)
+      if (operand)
+        visit(visit, *operand);
+    for (const ast::Argument &argument : e.arguments)
+      visit(visit, *argument.value);
+  };
+  for (const ast::Expr *body : bodies)
+    if (body)
+      visit(visit, *body);
+  if (inGroup)
+    ctx.report(Code::GroupRange, groupSpan,
+               "the range of '" + index.name +
+                   "' does not follow: at most one range of a "
+                   "group is inferred")
+        .note("write the others: for " + index.name + " in SIZE");
+  else
+    rangeUnknown(ctx, index, form.str() + index.name + " in SIZE)", bodies,
+                 /*takesRange=*/true);
+}
+
 bool tegula::bindItems(CheckContext &ctx, llvm::ArrayRef<ast::ForItem> items,
                        llvm::ArrayRef<const ast::Expr *> bodies, Scope &in,
                        llvm::SmallVectorImpl<const Var *> &vars, llvm::StringRef form) {
@@ -522,25 +581,7 @@ bool tegula::bindItems(CheckContext &ctx, llvm::ArrayRef<ast::ForItem> items,
   for (size_t i = 0; i != items.size(); ++i) {
     const ast::ForItem &item = items[i];
     if (item.ellipsis) {
-      if (!ctx.frame->ellipsis) {
-        ctx.report(
-            Code::EllipsisMisuse, item.span,
-            "'...' stands for dims that a parameter shows as '...', and this kernel has none");
-        failed = true;
-        continue;
-      }
-      if (ctx.lookup("...0") && !ctx.frame->ellipsis->empty()) {
-        ctx.report(Code::EllipsisMisuse, item.span, "'...' is already an index of the left side");
-        failed = true;
-        continue;
-      }
-      for (size_t q = 0; q != ctx.frame->ellipsis->size(); ++q) {
-        ast::Ident name{"..." + std::to_string(q), item.span};
-        const Var *var =
-            newVar(ctx, Var::Axis, name.name, IndexExpr(0), (*ctx.frame->ellipsis)[q], item.span);
-        defineIndex(ctx, in, name, var);
-        ellipsisVars[i].push_back(var);
-      }
+      failed |= !bindEllipsis(ctx, item, in, ellipsisVars[i]);
       continue;
     }
     if (!seen.insert(item.index.name).second) {
@@ -616,38 +657,7 @@ bool tegula::bindItems(CheckContext &ctx, llvm::ArrayRef<ast::ForItem> items,
       ctx.poison(in, items[i].index, /*isIndex=*/true);
       continue;
     }
-    // A group with two unknown members says more than "unknown".
-    bool inGroup = false;
-    Span groupSpan;
-    auto visit = [&](auto &&visit, const ast::Expr &e) -> void {
-      for (const ast::Subscript &subscript : e.subscripts) {
-        if (subscript.kind == ast::Subscript::Group)
-          for (const ast::Subscript &member : subscript.members)
-            if (isName(member, items[i].index.name)) {
-              inGroup = true;
-              groupSpan = subscript.span;
-            }
-        if (subscript.expr)
-          visit(visit, *subscript.expr);
-      }
-      for (const ast::ExprPtr &operand : e.operands)
-        if (operand)
-          visit(visit, *operand);
-      for (const ast::Argument &argument : e.arguments)
-        visit(visit, *argument.value);
-    };
-    for (const ast::Expr *body : bodies)
-      if (body)
-        visit(visit, *body);
-    if (inGroup)
-      ctx.report(Code::GroupRange, groupSpan,
-                 "the range of '" + items[i].index.name +
-                     "' does not follow: at most one range of a "
-                     "group is inferred")
-          .note("write the others: for " + items[i].index.name + " in SIZE");
-    else
-      rangeUnknown(ctx, items[i].index, form.str() + items[i].index.name + " in SIZE)", bodies,
-                   /*takesRange=*/true);
+    reportNoRange(ctx, items[i].index, bodies, form);
     ctx.poison(in, items[i].index, /*isIndex=*/true);
   }
   for (size_t i = 0; i != items.size(); ++i) {

@@ -105,77 +105,136 @@ static bool indicesOf(const ast::Expr &e, llvm::SmallVectorImpl<llvm::StringRef>
   return e.kind != ast::Expr::Tuple && !e.isComprehension;
 }
 
+/// A reduction that names no index: PyTorch's form, or a call of two values.
+static void reportNoIndices(CheckContext &ctx, const ast::Expr &e) {
+  llvm::StringRef name = e.name.name;
+  const ast::Expr *argument =
+      !e.arguments.empty() && !e.arguments[0].keyword ? e.arguments[0].value.get() : nullptr;
+  Entity *entity =
+      argument && argument->kind == ast::Expr::Name ? ctx.lookup(argument->name.name) : nullptr;
+  if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
+    std::string element =
+        elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
+    Report record = ctx.report(Code::TensorReduction, e.span,
+                               "'" + name + "' reduces elements over indices, not a whole tensor");
+    std::string all;
+    for (size_t i = 0; i != entity->tensor->tensor->dims.size(); ++i)
+      all += (i ? ", " : "") + std::string(1, "ijklmn"[i % 6]);
+    std::string dim = all;
+    for (const ast::Argument &given : e.arguments)
+      if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
+          given.value->kind == ast::Expr::Integer)
+        dim = std::string(1, "ijklmn"[uint64_t(given.value->intValue) % 6]);
+    std::string rewrite = name.str() + "(" + element + " for " + dim + ")";
+    record.note("write " + rewrite).fix("write " + rewrite, {{e.span, rewrite}});
+    return;
+  }
+  size_t values = llvm::count_if(e.arguments, [](const ast::Argument &a) { return !a.keyword; });
+  Report record =
+      ctx.report(Code::ReductionWithoutFor, e.span,
+                 "'" + name + "' needs what it reduces over: " + name + "(x[i, k] for k)");
+  // `mean(x[i, j]**2, dim=-1)`: the dims name the indices.
+  llvm::SmallVector<llvm::StringRef> indices;
+  bool isKnown = argument && indicesOf(*argument, indices);
+  for (const ast::Argument &given : e.arguments) {
+    if (!given.keyword || (given.keyword->name != "dim" && given.keyword->name != "axis") ||
+        !isKnown)
+      continue;
+    std::string over;
+    llvm::SmallVector<const ast::Expr *> dims;
+    if (given.value->kind == ast::Expr::Tuple)
+      for (const ast::ExprPtr &one : given.value->operands)
+        dims.push_back(one.get());
+    else
+      dims.push_back(given.value.get());
+    for (const ast::Expr *one : dims) {
+      bool isNegative = one->kind == ast::Expr::Unary && one->unaryOp == ast::UnaryOp::Neg;
+      const ast::Expr &number = isNegative ? *one->operands[0] : *one;
+      int64_t dim = isNegative ? int64_t(indices.size()) - number.intValue : number.intValue;
+      isKnown &= number.kind == ast::Expr::Integer && dim >= 0 && dim < int64_t(indices.size());
+      if (isKnown)
+        over += (over.empty() ? "" : ", ") + indices[dim].str();
+    }
+    if (!isKnown)
+      continue;
+    std::string rewrite = name.str() + "(" + ctx.text(argument->span).str() + " for " + over + ")";
+    // PyTorch's var is the unbiased one, and other keywords say more.
+    bool isCertain = name != "var" && llvm::all_of(e.arguments, [](const ast::Argument &one) {
+                       return !one.keyword ||
+                              llvm::StringRef(one.keyword->name).starts_with("keepdim") ||
+                              one.keyword->name == "dim" || one.keyword->name == "axis";
+                     });
+    record.note("write " + rewrite)
+        .fix("write " + rewrite, {{e.span, rewrite}},
+             isCertain ? Applicability::Safe : Applicability::Maybe);
+  }
+  if ((name == "max" || name == "min") && values == 2)
+    record
+        .note("the " + std::string(name == "max" ? "greater" : "lesser") + " of two values is " +
+              name.str() + "imum(a, b)")
+        .fix("write " + name.str() + "imum", {{e.name.span, name.str() + "imum"}},
+             Applicability::Safe);
+}
+
+/// What is reduced, in the type in which it is reduced, and the type of the result; null where an
+/// error was reported. Extremes of truth values become `any` and `all`.
+static const Expr *reducedOperand(CheckContext &ctx, const ast::Expr &e, const Value &value,
+                                  llvm::ArrayRef<const Var *> vars, checked::Reduction &reduction,
+                                  DType &type) {
+  llvm::StringRef name = e.name.name;
+  bool isArg = reduction == checked::Reduction::ArgMax || reduction == checked::Reduction::ArgMin;
+  const Expr *operand = nullptr;
+  switch (reduction) {
+  case checked::Reduction::Any:
+  case checked::Reduction::All:
+  case checked::Reduction::Count:
+    operand = asCondition(ctx, value, e.operands[0]->span, ("'" + name + "'").str());
+    if (!operand)
+      return nullptr;
+    type = reduction == checked::Reduction::Count ? DType::I64 : DType::Bool;
+    break;
+  case checked::Reduction::Mean:
+  case checked::Reduction::Var:
+  case checked::Reduction::LogSumExp:
+    operand = settle(ctx, value);
+    if (!isFloat(operand->type))
+      operand = widen(ctx, operand, DType::F32);
+    type = operand->type;
+    break;
+  case checked::Reduction::Sum:
+  case checked::Reduction::Prod:
+    operand = settle(ctx, value);
+    if (operand->type == DType::Bool)
+      operand = widen(ctx, operand, DType::I64);
+    type = operand->type;
+    break;
+  default:
+    operand = settle(ctx, value);
+    if (operand->type == DType::Bool && isArg)
+      operand = widen(ctx, operand, DType::I32);
+    type = isArg ? DType::I64 : operand->type;
+    // The greatest of truth values says whether one is true, the least whether all are.
+    if (type == DType::Bool)
+      reduction =
+          reduction == checked::Reduction::Max ? checked::Reduction::Any : checked::Reduction::All;
+    if (isArg || !isFloat(type))
+      for (const Var *var : vars) {
+        if (var->kind == Var::Tile)
+          continue; // a tile is never empty
+        if (!requireNonEmpty(ctx, var->lo, var->hi, e.span,
+                             "'" + name + "' over nothing has no value: '" + var->name +
+                                 "' runs from " + show(ctx, var->lo) + " to " + show(ctx, var->hi)))
+          return nullptr;
+      }
+    break;
+  }
+  return operand;
+}
+
 Value tegula::evalReduction(CheckContext &ctx, const ast::Expr &e) {
   llvm::StringRef name = e.name.name;
   if (!e.isComprehension) {
-    const ast::Expr *argument =
-        !e.arguments.empty() && !e.arguments[0].keyword ? e.arguments[0].value.get() : nullptr;
-    Entity *entity =
-        argument && argument->kind == ast::Expr::Name ? ctx.lookup(argument->name.name) : nullptr;
-    if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
-      std::string element =
-          elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
-      Report record =
-          ctx.report(Code::TensorReduction, e.span,
-                     "'" + name + "' reduces elements over indices, not a whole tensor");
-      std::string all;
-      for (size_t i = 0; i != entity->tensor->tensor->dims.size(); ++i)
-        all += (i ? ", " : "") + std::string(1, "ijklmn"[i % 6]);
-      std::string dim = all;
-      for (const ast::Argument &given : e.arguments)
-        if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
-            given.value->kind == ast::Expr::Integer)
-          dim = std::string(1, "ijklmn"[uint64_t(given.value->intValue) % 6]);
-      std::string rewrite = name.str() + "(" + element + " for " + dim + ")";
-      record.note("write " + rewrite).fix("write " + rewrite, {{e.span, rewrite}});
-      return {};
-    }
-    size_t values = llvm::count_if(e.arguments, [](const ast::Argument &a) { return !a.keyword; });
-    Report record =
-        ctx.report(Code::ReductionWithoutFor, e.span,
-                   "'" + name + "' needs what it reduces over: " + name + "(x[i, k] for k)");
-    // `mean(x[i, j]**2, dim=-1)`: the dims name the indices.
-    llvm::SmallVector<llvm::StringRef> indices;
-    bool isKnown = argument && indicesOf(*argument, indices);
-    for (const ast::Argument &given : e.arguments) {
-      if (!given.keyword || (given.keyword->name != "dim" && given.keyword->name != "axis") ||
-          !isKnown)
-        continue;
-      std::string over;
-      llvm::SmallVector<const ast::Expr *> dims;
-      if (given.value->kind == ast::Expr::Tuple)
-        for (const ast::ExprPtr &one : given.value->operands)
-          dims.push_back(one.get());
-      else
-        dims.push_back(given.value.get());
-      for (const ast::Expr *one : dims) {
-        bool isNegative = one->kind == ast::Expr::Unary && one->unaryOp == ast::UnaryOp::Neg;
-        const ast::Expr &number = isNegative ? *one->operands[0] : *one;
-        int64_t dim = isNegative ? int64_t(indices.size()) - number.intValue : number.intValue;
-        isKnown &= number.kind == ast::Expr::Integer && dim >= 0 && dim < int64_t(indices.size());
-        if (isKnown)
-          over += (over.empty() ? "" : ", ") + indices[dim].str();
-      }
-      if (!isKnown)
-        continue;
-      std::string rewrite =
-          name.str() + "(" + ctx.text(argument->span).str() + " for " + over + ")";
-      // PyTorch's var is the unbiased one, and other keywords say more.
-      bool isCertain = name != "var" && llvm::all_of(e.arguments, [](const ast::Argument &one) {
-                         return !one.keyword ||
-                                llvm::StringRef(one.keyword->name).starts_with("keepdim") ||
-                                one.keyword->name == "dim" || one.keyword->name == "axis";
-                       });
-      record.note("write " + rewrite)
-          .fix("write " + rewrite, {{e.span, rewrite}},
-               isCertain ? Applicability::Safe : Applicability::Maybe);
-    }
-    if ((name == "max" || name == "min") && values == 2)
-      record
-          .note("the " + std::string(name == "max" ? "greater" : "lesser") + " of two values is " +
-                name.str() + "imum(a, b)")
-          .fix("write " + name.str() + "imum", {{e.name.span, name.str() + "imum"}},
-               Applicability::Safe);
+    reportNoIndices(ctx, e);
     return {};
   }
   llvm::SmallVector<llvm::StringRef, 1> options;
@@ -229,52 +288,10 @@ Value tegula::evalReduction(CheckContext &ctx, const ast::Expr &e) {
   if (value.isPoison() || failed)
     return {};
 
-  const Expr *operand = nullptr;
   DType type = DType::F32;
-  switch (reduction) {
-  case checked::Reduction::Any:
-  case checked::Reduction::All:
-  case checked::Reduction::Count:
-    operand = asCondition(ctx, value, e.operands[0]->span, ("'" + name + "'").str());
-    if (!operand)
-      return {};
-    type = reduction == checked::Reduction::Count ? DType::I64 : DType::Bool;
-    break;
-  case checked::Reduction::Mean:
-  case checked::Reduction::Var:
-  case checked::Reduction::LogSumExp:
-    operand = settle(ctx, value);
-    if (!isFloat(operand->type))
-      operand = widen(ctx, operand, DType::F32);
-    type = operand->type;
-    break;
-  case checked::Reduction::Sum:
-  case checked::Reduction::Prod:
-    operand = settle(ctx, value);
-    if (operand->type == DType::Bool)
-      operand = widen(ctx, operand, DType::I64);
-    type = operand->type;
-    break;
-  default:
-    operand = settle(ctx, value);
-    if (operand->type == DType::Bool && isArg)
-      operand = widen(ctx, operand, DType::I32);
-    type = isArg ? DType::I64 : operand->type;
-    // The greatest of truth values says whether one is true, the least whether all are.
-    if (type == DType::Bool)
-      reduction =
-          reduction == checked::Reduction::Max ? checked::Reduction::Any : checked::Reduction::All;
-    if (isArg || !isFloat(type))
-      for (const Var *var : vars) {
-        if (var->kind == Var::Tile)
-          continue; // a tile is never empty
-        if (!requireNonEmpty(ctx, var->lo, var->hi, e.span,
-                             "'" + name + "' over nothing has no value: '" + var->name +
-                                 "' runs from " + show(ctx, var->lo) + " to " + show(ctx, var->hi)))
-          return {};
-      }
-    break;
-  }
+  const Expr *operand = reducedOperand(ctx, e, value, vars, reduction, type);
+  if (!operand)
+    return {};
   if (excludesAll) {
     ctx.dead = deadAround;
     return overNothing(ctx, reduction, type, e.span);

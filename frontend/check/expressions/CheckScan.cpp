@@ -133,18 +133,49 @@ bool tegula::requireOneRange(CheckContext &ctx, const Var &var, Span span) {
   return false;
 }
 
-Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) {
-  llvm::StringRef name = e.name.name;
-  checked::Scan scan = scanOf(name);
-  bool isRecurrence = scan == checked::Scan::Recurrence;
-  bool isSoftmax = scan == checked::Scan::Softmax || scan == checked::Scan::LogSoftmax;
-  bool isSort = scan == checked::Scan::Sort || scan == checked::Scan::ArgSort;
-  std::string form = isRecurrence ? "h[t] = recurrence(a[t], b[t], over=t)"
-                                  : "y[i, j] = " + name.str() + "(x[i, j], over=j)";
+namespace {
+/// A call such as softmax(v, over=j), cumsum, sort or recurrence, in the order in which it is
+/// checked.
+class ScanCall {
+public:
+  ScanCall(CheckContext &ctx, const ast::Expr &e)
+      : ctx(ctx), e(e), name(e.name.name), scan(scanOf(name)),
+        isRecurrence(scan == checked::Scan::Recurrence),
+        isSoftmax(scan == checked::Scan::Softmax || scan == checked::Scan::LogSoftmax),
+        isSort(scan == checked::Scan::Sort || scan == checked::Scan::ArgSort),
+        form(isRecurrence ? "h[t] = recurrence(a[t], b[t], over=t)"
+                          : "y[i, j] = " + name.str() + "(x[i, j], over=j)") {}
+  Value check();
+
+private:
+  bool reportWholeTensor();
+  bool readArguments();
+  bool findIndices();
+  bool bindIndices(Scope &inner);
+  bool evalOperands();
+  bool evalInit();
+  bool requireVarying();
+  Value makeScan();
+  Value finishRecurrence(Expr *result);
+  Value finishScan(Expr *result);
+
+  CheckContext &ctx;
+  const ast::Expr &e;
+  llvm::StringRef name;
+  checked::Scan scan;
+  bool isRecurrence, isSoftmax, isSort;
+  std::string form; // for messages
   llvm::SmallVector<const ast::Expr *> values;
-  for (const ast::Argument &argument : e.arguments)
-    if (!argument.keyword)
-      values.push_back(argument.value.get());
+  const ast::Expr *over = nullptr;
+  llvm::SmallVector<const ast::Expr *> names; // in over=
+  llvm::SmallVector<const Var *> old;         // the equation's indices of these names
+  std::vector<const Var *> fresh;             // the scan's own, in their place
+  llvm::SmallVector<Value> operands;
+  Value init;
+};
+} // namespace
+
+bool ScanCall::reportWholeTensor() {
   if (!values.empty() && values[0]->kind == ast::Expr::Name) {
     Entity *entity = ctx.lookup(values[0]->name.name);
     if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
@@ -162,15 +193,24 @@ Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) {
                  "'" + name + "' works on elements along an index, not on a whole tensor")
           .note("write y" + element.substr(entity->tensor->tensor->name.size()) + " = " + call)
           .fix("write the value as " + call, {{e.span, call}});
-      return {};
+      return true;
     }
   }
-  const ast::Expr *over = keywordArgument(e, "over");
+  return false;
+}
+
+bool ScanCall::readArguments() {
+  for (const ast::Argument &argument : e.arguments)
+    if (!argument.keyword)
+      values.push_back(argument.value.get());
+  if (reportWholeTensor())
+    return false;
+  over = keywordArgument(e, "over");
   if (!over) {
     Report record = ctx.report(Code::ScanOver, e.span,
                                "'" + name + "' keeps its index and needs it named: " + form);
     suggestOver(record, e, values);
-    return {};
+    return false;
   }
   llvm::SmallVector<llvm::StringRef> options{"over"};
   if (isSort)
@@ -180,15 +220,18 @@ Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) {
   else if (!isSoftmax)
     options.append({"reverse", "exclusive"});
   if (!checkKeywords(ctx, e, options))
-    return {};
+    return false;
   size_t wanted = isRecurrence ? 2 : 1;
   if (values.size() != wanted) {
     ctx.report(values.size() < wanted ? Code::MissingArgument : Code::TooManyArguments, e.span,
                "'" + name + "' takes " + (isRecurrence ? "two values" : "one value") +
                    " and over=, got " + llvm::Twine(values.size()) + ": " + form);
-    return {};
+    return false;
   }
-  llvm::SmallVector<const ast::Expr *> names;
+  return true;
+}
+
+bool ScanCall::findIndices() {
   if (over->kind == ast::Expr::Tuple)
     for (const ast::ExprPtr &one : over->operands)
       names.push_back(one.get());
@@ -196,16 +239,15 @@ Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) {
     names.push_back(over);
   if (names.size() > 1 && !isSoftmax) {
     ctx.report(Code::ScanOver, over->span, "'" + name + "' runs along one index");
-    return {};
+    return false;
   }
-  llvm::SmallVector<const Var *> old;
   for (const ast::Expr *one : names) {
     Entity *entity = one->kind == ast::Expr::Name ? ctx.lookup(one->name.name) : nullptr;
     if (!entity || entity->kind != Entity::Index || entity->var->kind != Var::Axis) {
       if (entity && entity->kind == Entity::Poison) {
         for (const ast::Expr *value : values) // what is wrong there may be why
           eval(ctx, *value);
-        return {};
+        return false;
       }
       Report record =
           ctx.report(Code::ScanOver, one->span,
@@ -215,74 +257,84 @@ Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) {
                     "' is all that is there at a time; scan outside of the tile loop");
       else
         record.note("write " + form);
-      return {};
+      return false;
     }
     if (llvm::is_contained(old, entity->var)) {
       ctx.report(Code::DuplicateIndex, one->span, "'" + one->name.name + "' stands twice in over=");
-      return {};
+      return false;
     }
     old.push_back(entity->var);
   }
+  return true;
+}
 
-  llvm::SmallVector<Value> operands;
-  std::vector<const Var *> fresh;
-  {
-    Scope inner(Scope::Reduction, ctx.scope);
-    Saved savedScope(ctx.scope, &inner);
-    Trimmed trimmedVars(ctx.activeVars);
-    Trimmed trimmedRenames(ctx.renames);
-    std::vector<PathCondition> kept;
-    for (const PathCondition &at : ctx.path)
-      if (llvm::none_of(
-              old, [&](const Var *var) { return llvm::is_contained(at.condition->axes, var->id); }))
-        kept.push_back(at);
-    Saved savedPath(ctx.path, std::move(kept));
-    for (auto [var, one] : llvm::zip(old, names)) {
-      const Var *now = newVar(ctx, Var::Axis, var->name, renameVars(ctx, var->lo),
-                              renameVars(ctx, var->hi), one->span);
-      for (const IndexExpr &bound : {now->lo, now->hi})
-        for (const IndexVar &used : bound.variables())
-          if (const Var *data = used.isSymbol() ? nullptr : &ctx.program->vars[used.position()];
-              data && data->kind == Var::Data && llvm::any_of(fresh, [&](const Var *before) {
-                return llvm::is_contained(data->data->axes, before->id);
-              })) {
-            ctx.report(Code::ScanOver, over->span,
-                       "the range of '" + var->name +
-                           "' is data that varies along another scanned index");
-            return {};
-          }
-      if (isSort && !requireOneRange(ctx, *now, over->span))
-        return {};
-      if (const ast::Range *written = ctx.writtenRanges.lookup(var))
-        ctx.writtenRanges[now] = written;
-      fresh.push_back(now);
-      ctx.renames.push_back({var->id, now});
-      Entity entity;
-      entity.kind = Entity::Index;
-      entity.var = now;
-      entity.span = var->span;
-      inner.names[one->name.name] = std::move(entity);
-      ctx.activeVars.push_back(now);
-    }
-    for (const ast::Expr *value : values)
-      operands.push_back(eval(ctx, *value));
+/// Inside of the scan its indices are new ones: values there do not vary along the equation's.
+bool ScanCall::bindIndices(Scope &inner) {
+  for (auto [var, one] : llvm::zip(old, names)) {
+    const Var *now = newVar(ctx, Var::Axis, var->name, renameVars(ctx, var->lo),
+                            renameVars(ctx, var->hi), one->span);
+    for (const IndexExpr &bound : {now->lo, now->hi})
+      for (const IndexVar &used : bound.variables())
+        if (const Var *data = used.isSymbol() ? nullptr : &ctx.program->vars[used.position()];
+            data && data->kind == Var::Data && llvm::any_of(fresh, [&](const Var *before) {
+              return llvm::is_contained(data->data->axes, before->id);
+            })) {
+          ctx.report(Code::ScanOver, over->span,
+                     "the range of '" + var->name +
+                         "' is data that varies along another scanned index");
+          return false;
+        }
+    if (isSort && !requireOneRange(ctx, *now, over->span))
+      return false;
+    if (const ast::Range *written = ctx.writtenRanges.lookup(var))
+      ctx.writtenRanges[now] = written;
+    fresh.push_back(now);
+    ctx.renames.push_back({var->id, now});
+    Entity entity;
+    entity.kind = Entity::Index;
+    entity.var = now;
+    entity.span = var->span;
+    inner.names[one->name.name] = std::move(entity);
+    ctx.activeVars.push_back(now);
   }
-  for (const Value &operand : operands)
-    if (operand.isPoison())
-      return {};
-  Value init;
+  return true;
+}
+
+bool ScanCall::evalOperands() {
+  Scope inner(Scope::Reduction, ctx.scope);
+  Saved savedScope(ctx.scope, &inner);
+  Trimmed trimmedVars(ctx.activeVars);
+  Trimmed trimmedRenames(ctx.renames);
+  std::vector<PathCondition> kept;
+  for (const PathCondition &at : ctx.path)
+    if (llvm::none_of(
+            old, [&](const Var *var) { return llvm::is_contained(at.condition->axes, var->id); }))
+      kept.push_back(at);
+  Saved savedPath(ctx.path, std::move(kept));
+  if (!bindIndices(inner))
+    return false;
+  for (const ast::Expr *value : values)
+    operands.push_back(eval(ctx, *value));
+  return llvm::none_of(operands, [](const Value &operand) { return operand.isPoison(); });
+}
+
+bool ScanCall::evalInit() {
   if (isRecurrence)
     if (const ast::Expr *given = keywordArgument(e, "init")) {
       init = eval(ctx, *given);
       if (init.isPoison())
-        return {};
+        return false;
       if (llvm::is_contained(init.expr->axes, old[0]->id)) {
         ctx.report(Code::ScanOver, given->span,
                    "init= is the value before the first step and cannot vary along '" +
                        old[0]->name + "'");
-        return {};
+        return false;
       }
     }
+  return true;
+}
+
+bool ScanCall::requireVarying() {
   // A value that has nothing to do with the index is a slip; one that happens not to is not.
   bool varies = llvm::any_of(operands, [&](const Value &operand) {
     return llvm::is_contained(operand.expr->axes, fresh[0]->id);
@@ -292,9 +344,51 @@ Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) {
   if (!varies && !isRecurrence && !ctx.dry) {
     ctx.report(Code::ScanOver, over->span,
                "the value does not vary along '" + names[0]->name.name + "'");
+    return false;
+  }
+  return true;
+}
+
+Value ScanCall::finishRecurrence(Expr *result) {
+  // The widest float of the three.
+  DType type = DType::F32;
+  for (const Value *one : {&operands[0], &operands[1], &init})
+    if (one->expr && !one->weak && one->expr->type == DType::F64)
+      type = DType::F64;
+  result->type = type;
+  result->operands = {coerce(ctx, operands[0], type), coerce(ctx, operands[1], type)};
+  if (init.expr)
+    result->operands.push_back(coerce(ctx, init, type));
+  return strong(finishExpr(ctx, result));
+}
+
+Value ScanCall::finishScan(Expr *result) {
+  const Expr *operand = settle(ctx, operands[0]);
+  bool staysBool = operand->type == DType::Bool &&
+                   (scan == checked::Scan::Sort || scan == checked::Scan::CumMax ||
+                    scan == checked::Scan::CumMin);
+  if (operand->type == DType::Bool)
+    operand = widen(ctx, operand, isSort || staysBool ? DType::I32 : DType::I64);
+  if (isSoftmax && !isFloat(operand->type))
+    operand = widen(ctx, operand, DType::F32);
+  if (result->exclusive && (scan == checked::Scan::CumMax || scan == checked::Scan::CumMin) &&
+      !isFloat(operand->type)) {
+    ctx.report(Code::EmptyReduction, e.span,
+               "an exclusive " + name + " begins with the " +
+                   (scan == checked::Scan::CumMax ? "maximum" : "minimum") +
+                   " of nothing, which integers do not have")
+        .note("of floats it is infinite: " + name.str() + "(f32(x[i]), over=i, exclusive=true)");
     return {};
   }
+  result->type = scan == checked::Scan::ArgSort ? DType::I64 : operand->type;
+  result->operands = {operand};
+  if (staysBool)
+    return strong(binaryNode(ctx, Binary::NE, finishExpr(ctx, result),
+                             constantNode(ctx, 0, DType::I32, e.span), DType::Bool, e.span));
+  return strong(finishExpr(ctx, result));
+}
 
+Value ScanCall::makeScan() {
   Expr *result = makeExpr(ctx, Expr::Scan, DType::F32, e.span);
   result->scan = scan;
   result->vars = fresh;
@@ -303,39 +397,13 @@ Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) {
   result->reverse = boolOption(ctx, e, "reverse", false);
   result->exclusive = boolOption(ctx, e, "exclusive", false);
   result->descending = boolOption(ctx, e, "descending", false);
-  if (isRecurrence) {
-    // The widest float of the three.
-    DType type = DType::F32;
-    for (const Value *one : {&operands[0], &operands[1], &init})
-      if (one->expr && !one->weak && one->expr->type == DType::F64)
-        type = DType::F64;
-    result->type = type;
-    result->operands = {coerce(ctx, operands[0], type), coerce(ctx, operands[1], type)};
-    if (init.expr)
-      result->operands.push_back(coerce(ctx, init, type));
-  } else {
-    const Expr *operand = settle(ctx, operands[0]);
-    bool staysBool = operand->type == DType::Bool &&
-                     (scan == checked::Scan::Sort || scan == checked::Scan::CumMax ||
-                      scan == checked::Scan::CumMin);
-    if (operand->type == DType::Bool)
-      operand = widen(ctx, operand, isSort || staysBool ? DType::I32 : DType::I64);
-    if (isSoftmax && !isFloat(operand->type))
-      operand = widen(ctx, operand, DType::F32);
-    if (result->exclusive && (scan == checked::Scan::CumMax || scan == checked::Scan::CumMin) &&
-        !isFloat(operand->type)) {
-      ctx.report(Code::EmptyReduction, e.span,
-                 "an exclusive " + name + " begins with the " +
-                     (scan == checked::Scan::CumMax ? "maximum" : "minimum") +
-                     " of nothing, which integers do not have")
-          .note("of floats it is infinite: " + name.str() + "(f32(x[i]), over=i, exclusive=true)");
-      return {};
-    }
-    result->type = scan == checked::Scan::ArgSort ? DType::I64 : operand->type;
-    result->operands = {operand};
-    if (staysBool)
-      return strong(binaryNode(ctx, Binary::NE, finishExpr(ctx, result),
-                               constantNode(ctx, 0, DType::I32, e.span), DType::Bool, e.span));
-  }
-  return strong(finishExpr(ctx, result));
+  return isRecurrence ? finishRecurrence(result) : finishScan(result);
 }
+
+Value ScanCall::check() {
+  if (!readArguments() || !findIndices() || !evalOperands() || !evalInit() || !requireVarying())
+    return {};
+  return makeScan();
+}
+
+Value tegula::evalScan(CheckContext &ctx, const ast::Expr &e) { return ScanCall(ctx, e).check(); }

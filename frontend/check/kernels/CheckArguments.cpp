@@ -173,24 +173,10 @@ bool tegula::boolOption(CheckContext &ctx, const ast::Expr &e, llvm::StringRef n
   return fallback;
 }
 
-bool tegula::bindParams(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *callee) {
+/// Scalars of the current frame, passed by the callee's call where there is one.
+static bool bindScalars(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *callee) {
   const ast::Kernel &kernel = *ctx.frame->kernel;
   bool fine = true;
-  // Types, and tensors of the call.
-  for (auto [param, one] : llvm::zip(kernel.params, given)) {
-    if (kindOf(param) != ParamKind::Tensor || !one.tensor || !isGeneric(param.type.name) ||
-        parseDType(param.type.name) || one.tensor->tensor->isTypeless)
-      continue;
-    ctx.frame->types.try_emplace(param.type.name, one.tensor->tensor->type);
-  }
-  for (auto [param, one] : llvm::zip(kernel.params, given)) {
-    if (one.isGiven && (kindOf(param) == ParamKind::Constant || kindOf(param) == ParamKind::Tuple))
-      fine &= bindConstant(ctx, param, one);
-  }
-  for (auto [i, param] : llvm::enumerate(kernel.params))
-    if (given[i].tensor)
-      fine &= bindDims(ctx, param, given[i].tensor->tensor->dims, i);
-  fine = fine && bindLinearDims(ctx);
   for (auto [i, param] : llvm::enumerate(kernel.params)) {
     const Given &one = given[i];
     ParamKind kind = kindOf(param);
@@ -237,8 +223,13 @@ bool tegula::bindParams(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *
       continue;
     }
   }
-  if (!fine)
-    return false;
+  return fine;
+}
+
+/// Constants of the current frame that are not given have their defaults.
+static bool bindDefaults(CheckContext &ctx, llvm::ArrayRef<Given> given) {
+  const ast::Kernel &kernel = *ctx.frame->kernel;
+  bool fine = true;
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
     ParamKind kind = kindOf(param);
     if (one.isGiven || (kind != ParamKind::Constant && kind != ParamKind::Tuple))
@@ -259,9 +250,13 @@ bool tegula::bindParams(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *
       fine = false;
     }
   }
-  if (!fine || !bindLinearDims(ctx) || !defineWhereSizes(ctx))
-    return false;
+  return fine;
+}
 
+/// Tensors of the current frame: declared dims are held against those of the arguments.
+static bool bindTensors(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *callee) {
+  const ast::Kernel &kernel = *ctx.frame->kernel;
+  bool fine = true;
   llvm::StringSet<> typeless;
   for (auto [i, param] : llvm::enumerate(kernel.params)) {
     const Given &one = given[i];
@@ -362,4 +357,32 @@ bool tegula::bindParams(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *
     }
   }
   return fine;
+}
+
+bool tegula::bindParams(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *callee) {
+  const ast::Kernel &kernel = *ctx.frame->kernel;
+  bool fine = true;
+  // Types, and tensors of the call.
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    if (kindOf(param) != ParamKind::Tensor || !one.tensor || !isGeneric(param.type.name) ||
+        parseDType(param.type.name) || one.tensor->tensor->isTypeless)
+      continue;
+    ctx.frame->types.try_emplace(param.type.name, one.tensor->tensor->type);
+  }
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    if (one.isGiven && (kindOf(param) == ParamKind::Constant || kindOf(param) == ParamKind::Tuple))
+      fine &= bindConstant(ctx, param, one);
+  }
+  for (auto [i, param] : llvm::enumerate(kernel.params))
+    if (given[i].tensor)
+      fine &= bindDims(ctx, param, given[i].tensor->tensor->dims, i);
+  fine = fine && bindLinearDims(ctx);
+  fine &= bindScalars(ctx, given, callee);
+  if (!fine)
+    return false;
+  fine &= bindDefaults(ctx, given);
+  if (!fine || !bindLinearDims(ctx) || !defineWhereSizes(ctx))
+    return false;
+
+  return bindTensors(ctx, given, callee);
 }

@@ -255,36 +255,11 @@ static bool broadcastRuns(CheckContext &ctx, const ast::Kernel &kernel,
   return true;
 }
 
-std::optional<std::vector<TensorInfo *>> tegula::callKernel(CheckContext &ctx,
-                                                            const ast::Expr &call) {
-  if (ctx.block.isActive) {
-    ctx.report(Code::BadNesting, call.span,
-               "kernel '" + call.name.name +
-                   "' works on whole tensors and is called outside of parallel "
-                   "blocks");
-    return std::nullopt;
-  }
-  const ast::Kernel *kernel = findCalled(ctx, call.name.name);
-  if (!kernel && call.name.name == "cat")
-    return callCat(ctx, call);
-  kernel = kernel ? chooseOverload(ctx, *kernel, call) : ctx.frame->kernel;
-  bool isLibrary = ctx.module.isLibrary(*kernel);
-  for (const Frame *at = ctx.frame; at; at = at->caller)
-    if (at->kernel == kernel) {
-      ctx.report(Code::Recursion, call.span,
-                 "kernel '" + call.name.name + "' calls itself; recursion is an error");
-      return std::nullopt;
-    }
-  if (!mayExpand(ctx, call.span, 8))
-    return std::nullopt;
-  llvm::SmallVector<const ast::Expr *> arguments;
-  if (!mapArguments(ctx, call, *kernel, arguments))
-    return std::nullopt;
-
-  // Arguments belong to the caller.
+/// What each parameter of the called kernel gets, evaluated in the caller.
+static bool evalArguments(CheckContext &ctx, const ast::Expr &call, const ast::Kernel &kernel,
+                          llvm::ArrayRef<const ast::Expr *> arguments, std::vector<Given> &given) {
   bool failed = false;
-  std::vector<Given> given(kernel->params.size());
-  for (auto [i, param] : llvm::enumerate(kernel->params)) {
+  for (auto [i, param] : llvm::enumerate(kernel.params)) {
     Given &one = given[i];
     one.span = call.span;
     if (!arguments[i])
@@ -326,7 +301,38 @@ std::optional<std::vector<TensorInfo *>> tegula::callKernel(CheckContext &ctx,
     }
     one.span = argument.span;
   }
-  if (failed)
+  return !failed;
+}
+
+std::optional<std::vector<TensorInfo *>> tegula::callKernel(CheckContext &ctx,
+                                                            const ast::Expr &call) {
+  if (ctx.block.isActive) {
+    ctx.report(Code::BadNesting, call.span,
+               "kernel '" + call.name.name +
+                   "' works on whole tensors and is called outside of parallel "
+                   "blocks");
+    return std::nullopt;
+  }
+  const ast::Kernel *kernel = findCalled(ctx, call.name.name);
+  if (!kernel && call.name.name == "cat")
+    return callCat(ctx, call);
+  kernel = kernel ? chooseOverload(ctx, *kernel, call) : ctx.frame->kernel;
+  bool isLibrary = ctx.module.isLibrary(*kernel);
+  for (const Frame *at = ctx.frame; at; at = at->caller)
+    if (at->kernel == kernel) {
+      ctx.report(Code::Recursion, call.span,
+                 "kernel '" + call.name.name + "' calls itself; recursion is an error");
+      return std::nullopt;
+    }
+  if (!mayExpand(ctx, call.span, 8))
+    return std::nullopt;
+  llvm::SmallVector<const ast::Expr *> arguments;
+  if (!mapArguments(ctx, call, *kernel, arguments))
+    return std::nullopt;
+
+  // Arguments belong to the caller.
+  std::vector<Given> given(kernel->params.size());
+  if (!evalArguments(ctx, call, *kernel, arguments, given))
     return std::nullopt;
   for (auto [i, param] : llvm::enumerate(kernel->params))
     for (auto [j, other] : llvm::enumerate(given))

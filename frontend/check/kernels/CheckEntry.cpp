@@ -99,8 +99,8 @@ static void noteDefault(CheckContext &ctx, const ast::Param &param, const Entity
   }
 }
 
-bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
-  const ast::Kernel &kernel = *entry.kernel;
+/// Takes the names of the signature: no size that is made later gets one of them.
+static void reserveSymbols(CheckContext &ctx, const ast::Kernel &kernel) {
   auto reserveSizes = [&](auto &&self, const ast::Expr &e) -> void {
     if (e.kind == ast::Expr::Name && llvm::none_of(kernel.sizes, [&](const ast::SizeDef &size) {
           return size.name.name == e.name.name;
@@ -120,9 +120,10 @@ bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
   };
   reserve(kernel.params);
   reserve(kernel.outputs);
+}
 
-  std::vector<Given> given(kernel.params.size());
-  bool fine = true;
+/// Parameters have a form that can be bound: a number as default, one `...`.
+static bool checkParamForms(CheckContext &ctx, const ast::Kernel &kernel) {
   for (const std::vector<ast::Param> *params : {&kernel.params, &kernel.outputs})
     for (const ast::Param &param : *params) {
       const ast::Dim *ellipsis = nullptr;
@@ -144,138 +145,116 @@ bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
           return false;
         }
     }
-  unsigned input = 0;
-  llvm::StringSet<> bound; // sizes
-  for (auto [i, param] : llvm::enumerate(kernel.params)) {
-    Given &one = given[i];
-    one.span = param.name.span;
-    ParamKind kind = kindOf(param);
-    if (kind == ParamKind::Constant || kind == ParamKind::Tuple) {
-      if (param.isInout) {
-        ctx.report(Code::WrongKind, param.span, "'inout' belongs to tensors");
-        fine = false;
-      }
-      auto value = ctx.options.constants.find(param.name.name);
-      if (value == ctx.options.constants.end()) {
-        if (param.defaultValue)
-          continue;
-        // Without a value the integer stays open, a number is 1 and a flag false.
-        one.isGiven = true;
-        if (param.type.name == "int") {
-          size_t length = 1;
-          if (kind == ParamKind::Tuple && param.dims.size() == 1 && param.dims[0].expr &&
-              param.dims[0].expr->kind == ast::Expr::Integer) {
-            length = std::clamp<int64_t>(param.dims[0].expr->intValue, 1, 64);
-            one.isTuple = true;
-          }
-          for (size_t d = 0; d != length; ++d) {
-            std::string name = one.isTuple ? uniqueSymbol(ctx, param.name.name + std::to_string(d))
-                                           : param.name.name;
-            checked::Size size;
-            size.name = name;
-            size.isOpen = true;
-            ctx.program->sizes.push_back(std::move(size));
-            SizeFacts facts = ctx.prover->facts();
-            facts.signedSymbols.push_back(name);
-            *ctx.prover = Prover(std::move(facts));
-            Value symbol = indexValue(ctx, IndexExpr::symbol(name), param.name.span);
-            if (one.isTuple)
-              one.tuple.push_back(symbol);
-            else
-              one.value = symbol;
-          }
-        } else if (param.type.name == "float") {
-          one.value = floatLiteral(ctx, 1.0, param.name.span);
-        } else {
-          one.value = strong(booleanNode(ctx, false, param.name.span));
-        }
-        continue;
-      }
-      one.isGiven = true;
-      if (const int64_t *integer = std::get_if<int64_t>(&value->second)) {
-        one.value = indexValue(ctx, IndexExpr(*integer), param.name.span);
-      } else if (const double *number = std::get_if<double>(&value->second)) {
-        one.value = floatLiteral(ctx, *number, param.name.span);
-      } else if (const bool *flag = std::get_if<bool>(&value->second)) {
-        one.value = strong(booleanNode(ctx, *flag, param.name.span));
-      } else {
-        one.isTuple = true;
-        for (int64_t integer : std::get<std::vector<int64_t>>(value->second))
-          one.tuple.push_back(indexValue(ctx, IndexExpr(integer), param.name.span));
-      }
-      ctx.program->constants.push_back({param.name.name, value->second});
-      continue;
+  return true;
+}
+
+/// The value of a constant that is not given and has no default.
+static void leaveConstantOpen(CheckContext &ctx, const ast::Param &param, ParamKind kind,
+                              Given &one) {
+  // Without a value the integer stays open, a number is 1 and a flag false.
+  one.isGiven = true;
+  if (param.type.name == "int") {
+    size_t length = 1;
+    if (kind == ParamKind::Tuple && param.dims.size() == 1 && param.dims[0].expr &&
+        param.dims[0].expr->kind == ast::Expr::Integer) {
+      length = std::clamp<int64_t>(param.dims[0].expr->intValue, 1, 64);
+      one.isTuple = true;
     }
-    // Generic types.
-    if (isGeneric(param.type.name) && !parseDType(param.type.name) &&
-        !entry.types.contains(param.type.name)) {
-      auto type = ctx.options.types.find(param.type.name);
-      entry.types[param.type.name] =
-          type != ctx.options.types.end() ? type->second : standInType(kernel, param.type.name);
+    for (size_t d = 0; d != length; ++d) {
+      std::string name =
+          one.isTuple ? uniqueSymbol(ctx, param.name.name + std::to_string(d)) : param.name.name;
+      checked::Size size;
+      size.name = name;
+      size.isOpen = true;
+      ctx.program->sizes.push_back(std::move(size));
+      SizeFacts facts = ctx.prover->facts();
+      facts.signedSymbols.push_back(name);
+      *ctx.prover = Prover(std::move(facts));
+      Value symbol = indexValue(ctx, IndexExpr::symbol(name), param.name.span);
+      if (one.isTuple)
+        one.tuple.push_back(symbol);
+      else
+        one.value = symbol;
     }
-    bool isOptional = param.defaultValue != nullptr;
-    bool isLeftOut = isOptional && !llvm::is_contained(ctx.options.givenOptionals, param.name.name);
-    if (kind == ParamKind::Scalar) {
-      one.isGiven = !isLeftOut;
-      if (param.isInout) {
-        ctx.report(Code::WrongKind, param.span,
-                   "'inout' belongs to tensors, and '" + param.name.name + "' is a scalar");
-        fine = false;
-      }
-      continue;
-    }
-    if (isLeftOut)
-      continue;
-    std::optional<DType> type = resolveType(ctx, param.type);
-    if (!type) {
-      fine = false;
-      continue;
-    }
-    ctx.hasDouble |= *type == DType::F64;
-    // Bare dims are symbols; what an expression shows is checked at the launch.
-    std::vector<IndexExpr> dims;
-    bool known = true;
-    for (const ast::Dim &dim : param.dims) {
-      if (dim.ellipsis) {
-        unsigned rank = ctx.options.ellipsisRank.value_or(1);
-        if (!entry.ellipsis) {
-          std::vector<IndexExpr> run;
-          for (unsigned q = 0; q != rank; ++q) {
-            std::string name = uniqueSymbol(ctx, "E" + std::to_string(q));
-            run.push_back(IndexExpr::symbol(name));
-            addSize(ctx, name, input, dims.size() + q);
-          }
-          entry.ellipsis = run;
-        }
-        llvm::append_range(dims, *entry.ellipsis);
-        continue;
-      }
-      if (!dim.expr) {
-        known = false;
-        break;
-      }
-      if (dim.expr->kind != ast::Expr::Name) {
-        entry.openDims.push_back({&param, &dim, input, unsigned(dims.size()), std::nullopt});
-      } else if (const std::string &name = dim.expr->name.name;
-                 !declares(kernel, name) && bound.insert(name).second) {
-        addSize(ctx, name, input, dims.size());
-        Entity entity;
-        entity.kind = Entity::Scalar;
-        entity.isSize = true;
-        entity.value = indexValue(
-            ctx, fixedSize(ctx, name, dim.span).value_or(IndexExpr::symbol(name)), dim.span);
-        if (!ctx.define(entry.scope, dim.expr->name, std::move(entity)))
-          fine = false;
-      }
-      dims.push_back(IndexExpr(0)); // filled in below, when all names are known
-    }
-    if (!known) {
-      fine = false;
-      continue;
-    }
-    one.isGiven = true;
-    ++input;
+  } else if (param.type.name == "float") {
+    one.value = floatLiteral(ctx, 1.0, param.name.span);
+  } else {
+    one.value = strong(booleanNode(ctx, false, param.name.span));
   }
+}
+
+/// The value of a constant: as it is given, else open; a default is bound later.
+static void giveConstant(CheckContext &ctx, const ast::Param &param, ParamKind kind, Given &one) {
+  auto value = ctx.options.constants.find(param.name.name);
+  if (value == ctx.options.constants.end()) {
+    if (param.defaultValue)
+      return;
+    leaveConstantOpen(ctx, param, kind, one);
+    return;
+  }
+  one.isGiven = true;
+  if (const int64_t *integer = std::get_if<int64_t>(&value->second)) {
+    one.value = indexValue(ctx, IndexExpr(*integer), param.name.span);
+  } else if (const double *number = std::get_if<double>(&value->second)) {
+    one.value = floatLiteral(ctx, *number, param.name.span);
+  } else if (const bool *flag = std::get_if<bool>(&value->second)) {
+    one.value = strong(booleanNode(ctx, *flag, param.name.span));
+  } else {
+    one.isTuple = true;
+    for (int64_t integer : std::get<std::vector<int64_t>>(value->second))
+      one.tuple.push_back(indexValue(ctx, IndexExpr(integer), param.name.span));
+  }
+  ctx.program->constants.push_back({param.name.name, value->second});
+}
+
+/// Binds the sizes that are bare dims of the tensor that is argument `input`, and keeps the other
+/// dims for later. Whether all dims are known; `fine` is cleared where a name is taken.
+static bool bindBareDims(CheckContext &ctx, Frame &entry, const ast::Param &param, unsigned input,
+                         llvm::StringSet<> &bound, bool &fine) {
+  // Bare dims are symbols; what an expression shows is checked at the launch.
+  std::vector<IndexExpr> dims;
+  bool known = true;
+  for (const ast::Dim &dim : param.dims) {
+    if (dim.ellipsis) {
+      unsigned rank = ctx.options.ellipsisRank.value_or(1);
+      if (!entry.ellipsis) {
+        std::vector<IndexExpr> run;
+        for (unsigned q = 0; q != rank; ++q) {
+          std::string name = uniqueSymbol(ctx, "E" + std::to_string(q));
+          run.push_back(IndexExpr::symbol(name));
+          addSize(ctx, name, input, dims.size() + q);
+        }
+        entry.ellipsis = run;
+      }
+      llvm::append_range(dims, *entry.ellipsis);
+      continue;
+    }
+    if (!dim.expr) {
+      known = false;
+      break;
+    }
+    if (dim.expr->kind != ast::Expr::Name) {
+      entry.openDims.push_back({&param, &dim, input, unsigned(dims.size()), std::nullopt});
+    } else if (const std::string &name = dim.expr->name.name;
+               !declares(*entry.kernel, name) && bound.insert(name).second) {
+      addSize(ctx, name, input, dims.size());
+      Entity entity;
+      entity.kind = Entity::Scalar;
+      entity.isSize = true;
+      entity.value = indexValue(
+          ctx, fixedSize(ctx, name, dim.span).value_or(IndexExpr::symbol(name)), dim.span);
+      if (!ctx.define(entry.scope, dim.expr->name, std::move(entity)))
+        fine = false;
+    }
+    dims.push_back(IndexExpr(0)); // filled in below, when all names are known
+  }
+  return known;
+}
+
+/// Scalars are parameters of the program, or their defaults.
+static bool bindScalars(CheckContext &ctx, Frame &entry, llvm::ArrayRef<Given> given) {
+  const ast::Kernel &kernel = *entry.kernel;
+  bool fine = true;
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
     ParamKind kind = kindOf(param);
     Entity entity;
@@ -309,16 +288,13 @@ bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
       continue;
     }
   }
-  if (!fine)
-    return false;
+  return fine;
+}
 
-  // Constants, defaults and `where` sizes, then the dims of every tensor.
-  for (auto [param, one] : llvm::zip(kernel.params, given)) {
-    ParamKind kind = kindOf(param);
-    if (one.isGiven && (kind == ParamKind::Constant || kind == ParamKind::Tuple))
-      fine &= bindConstant(ctx, param, one);
-  }
-  fine = fine && bindLinearDims(ctx);
+/// Constants that are not given have their defaults.
+static bool bindDefaults(CheckContext &ctx, Frame &entry, llvm::ArrayRef<Given> given) {
+  const ast::Kernel &kernel = *entry.kernel;
+  bool fine = true;
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
     ParamKind kind = kindOf(param);
     if (one.isGiven || (kind != ParamKind::Constant && kind != ParamKind::Tuple))
@@ -332,13 +308,13 @@ bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
     }
     noteDefault(ctx, param, entry.scope.names.find(param.name.name)->second);
   }
-  if (!fine || !bindLinearDims(ctx) || !defineWhereSizes(ctx))
-    return false;
-  // A dim is not used by being declared.
-  llvm::StringSet<> usedSizes;
-  for (const auto &name : entry.scope.names)
-    if (name.second.isUsed)
-      usedSizes.insert(name.first());
+  return fine;
+}
+
+/// Tensors with the dims that they declare, in the sizes bound by now.
+static bool makeGivenTensors(CheckContext &ctx, const ast::Kernel &kernel,
+                             std::vector<Given> &given) {
+  bool fine = true;
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
     if (kindOf(param) != ParamKind::Tensor)
       continue;
@@ -353,8 +329,13 @@ bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
     one.tensor = newTensor(ctx, param.isInout ? Tensor::Inout : Tensor::In, param.name.name, *type,
                            std::move(*dims), param.span);
   }
-  if (!fine)
-    return false;
+  return fine;
+}
+
+/// Defines the names of tensors: inputs of the program, or what their defaults fill.
+static bool defineTensors(CheckContext &ctx, Frame &entry, std::vector<Given> &given) {
+  const ast::Kernel &kernel = *entry.kernel;
+  bool fine = true;
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
     ParamKind kind = kindOf(param);
     Entity entity;
@@ -392,6 +373,87 @@ bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
     entity.tensor = one.tensor;
     fine &= ctx.define(entry.scope, param.name, std::move(entity)) != nullptr;
   }
+  return fine;
+}
+
+bool tegula::bindEntry(CheckContext &ctx, Frame &entry) {
+  const ast::Kernel &kernel = *entry.kernel;
+  reserveSymbols(ctx, kernel);
+  std::vector<Given> given(kernel.params.size());
+  bool fine = true;
+  if (!checkParamForms(ctx, kernel))
+    return false;
+  unsigned input = 0;
+  llvm::StringSet<> bound; // sizes
+  for (auto [i, param] : llvm::enumerate(kernel.params)) {
+    Given &one = given[i];
+    one.span = param.name.span;
+    ParamKind kind = kindOf(param);
+    if (kind == ParamKind::Constant || kind == ParamKind::Tuple) {
+      if (param.isInout) {
+        ctx.report(Code::WrongKind, param.span, "'inout' belongs to tensors");
+        fine = false;
+      }
+      giveConstant(ctx, param, kind, one);
+      continue;
+    }
+    // Generic types.
+    if (isGeneric(param.type.name) && !parseDType(param.type.name) &&
+        !entry.types.contains(param.type.name)) {
+      auto type = ctx.options.types.find(param.type.name);
+      entry.types[param.type.name] =
+          type != ctx.options.types.end() ? type->second : standInType(kernel, param.type.name);
+    }
+    bool isOptional = param.defaultValue != nullptr;
+    bool isLeftOut = isOptional && !llvm::is_contained(ctx.options.givenOptionals, param.name.name);
+    if (kind == ParamKind::Scalar) {
+      one.isGiven = !isLeftOut;
+      if (param.isInout) {
+        ctx.report(Code::WrongKind, param.span,
+                   "'inout' belongs to tensors, and '" + param.name.name + "' is a scalar");
+        fine = false;
+      }
+      continue;
+    }
+    if (isLeftOut)
+      continue;
+    std::optional<DType> type = resolveType(ctx, param.type);
+    if (!type) {
+      fine = false;
+      continue;
+    }
+    ctx.hasDouble |= *type == DType::F64;
+    bool known = bindBareDims(ctx, entry, param, input, bound, fine);
+    if (!known) {
+      fine = false;
+      continue;
+    }
+    one.isGiven = true;
+    ++input;
+  }
+  fine &= bindScalars(ctx, entry, given);
+  if (!fine)
+    return false;
+
+  // Constants, defaults and `where` sizes, then the dims of every tensor.
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    ParamKind kind = kindOf(param);
+    if (one.isGiven && (kind == ParamKind::Constant || kind == ParamKind::Tuple))
+      fine &= bindConstant(ctx, param, one);
+  }
+  fine = fine && bindLinearDims(ctx);
+  fine &= bindDefaults(ctx, entry, given);
+  if (!fine || !bindLinearDims(ctx) || !defineWhereSizes(ctx))
+    return false;
+  // A dim is not used by being declared.
+  llvm::StringSet<> usedSizes;
+  for (const auto &name : entry.scope.names)
+    if (name.second.isUsed)
+      usedSizes.insert(name.first());
+  fine &= makeGivenTensors(ctx, kernel, given);
+  if (!fine)
+    return false;
+  fine &= defineTensors(ctx, entry, given);
   for (auto &name : entry.scope.names)
     if (!name.second.param || name.second.kind == Entity::Tensor)
       name.second.isUsed = usedSizes.contains(name.first());

@@ -51,6 +51,57 @@ bool tegula::copyTensor(CheckContext &ctx, TensorInfo *from, TensorInfo *to, uns
   return copy->value != nullptr;
 }
 
+/// Holds the dims of a result against those that the target names, and defines the new names.
+static bool nameResultDims(CheckContext &ctx, const ast::Target &target, const TensorInfo *result) {
+  const ast::Ident &name = target.name;
+  size_t position = 0;
+  std::vector<std::pair<const ast::Ident *, IndexExpr>> fresh;
+  const std::vector<IndexExpr> &dims = result->tensor->dims;
+  size_t given = 0;
+  for (const ast::Subscript &subscript : target.subscripts)
+    given += subscript.kind == ast::Subscript::Ellipsis
+                 ? (ctx.frame->ellipsis ? ctx.frame->ellipsis->size() : 0)
+                 : 1;
+  if (given != dims.size()) {
+    ctx.report(Code::RankMismatch, target.span,
+               "the result has " + llvm::Twine(dims.size()) + " dims, " + showDims(ctx, *result) +
+                   ", got " + llvm::Twine(given) + (given == 1 ? " name" : " names"));
+    ctx.poison(*ctx.scope, name);
+    return false;
+  }
+  for (const ast::Subscript &subscript : target.subscripts) {
+    if (subscript.kind == ast::Subscript::Ellipsis) {
+      position += ctx.frame->ellipsis ? ctx.frame->ellipsis->size() : 0;
+      continue;
+    }
+    if (subscript.kind == ast::Subscript::Group || subscript.range) {
+      ctx.report(Code::BadTarget, subscript.span, "a dim here is a size");
+      ctx.poison(*ctx.scope, name);
+      return false;
+    }
+    if (subscript.expr->kind == ast::Expr::Name && !ctx.lookup(subscript.expr->name.name)) {
+      fresh.push_back({&subscript.expr->name, dims[position++]});
+      continue;
+    }
+    std::optional<IndexExpr> size = evalSize(ctx, *subscript.expr, "a dim");
+    if (!size ||
+        !requireEqual(ctx, dims[position], *size, subscript.span,
+                      "dim " + llvm::Twine(position + 1) + " of the result", Code::SizeMismatch)) {
+      ctx.poison(*ctx.scope, name);
+      return false;
+    }
+    ++position;
+  }
+  for (auto &[ident, size] : fresh) {
+    Entity entity;
+    entity.kind = Entity::Scalar;
+    entity.isSize = true;
+    entity.value = indexValue(ctx, size, ident->span);
+    ctx.define(*ctx.scope, *ident, std::move(entity));
+  }
+  return true;
+}
+
 bool tegula::storeResult(CheckContext &ctx, const ast::Target &target, TensorInfo *result,
                          Span span) {
   const ast::Ident &name = target.name;
@@ -64,51 +115,8 @@ bool tegula::storeResult(CheckContext &ctx, const ast::Target &target, TensorInf
   }
   // `h: [N, O, P, Q] = ...` checks the dims that have names and names the others.
   if (target.hasSubscripts) {
-    size_t position = 0;
-    std::vector<std::pair<const ast::Ident *, IndexExpr>> fresh;
-    const std::vector<IndexExpr> &dims = result->tensor->dims;
-    size_t given = 0;
-    for (const ast::Subscript &subscript : target.subscripts)
-      given += subscript.kind == ast::Subscript::Ellipsis
-                   ? (ctx.frame->ellipsis ? ctx.frame->ellipsis->size() : 0)
-                   : 1;
-    if (given != dims.size()) {
-      ctx.report(Code::RankMismatch, target.span,
-                 "the result has " + llvm::Twine(dims.size()) + " dims, " + showDims(ctx, *result) +
-                     ", got " + llvm::Twine(given) + (given == 1 ? " name" : " names"));
-      ctx.poison(*ctx.scope, name);
+    if (!nameResultDims(ctx, target, result))
       return false;
-    }
-    for (const ast::Subscript &subscript : target.subscripts) {
-      if (subscript.kind == ast::Subscript::Ellipsis) {
-        position += ctx.frame->ellipsis ? ctx.frame->ellipsis->size() : 0;
-        continue;
-      }
-      if (subscript.kind == ast::Subscript::Group || subscript.range) {
-        ctx.report(Code::BadTarget, subscript.span, "a dim here is a size");
-        ctx.poison(*ctx.scope, name);
-        return false;
-      }
-      if (subscript.expr->kind == ast::Expr::Name && !ctx.lookup(subscript.expr->name.name)) {
-        fresh.push_back({&subscript.expr->name, dims[position++]});
-        continue;
-      }
-      std::optional<IndexExpr> size = evalSize(ctx, *subscript.expr, "a dim");
-      if (!size || !requireEqual(ctx, dims[position], *size, subscript.span,
-                                 "dim " + llvm::Twine(position + 1) + " of the result",
-                                 Code::SizeMismatch)) {
-        ctx.poison(*ctx.scope, name);
-        return false;
-      }
-      ++position;
-    }
-    for (auto &[ident, size] : fresh) {
-      Entity entity;
-      entity.kind = Entity::Scalar;
-      entity.isSize = true;
-      entity.value = indexValue(ctx, size, ident->span);
-      ctx.define(*ctx.scope, *ident, std::move(entity));
-    }
   }
   Entity *entity = ctx.lookup(name.name);
   if (!entity) {

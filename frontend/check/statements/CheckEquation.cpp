@@ -143,6 +143,70 @@ static bool addressReads(CheckContext &ctx, const Stmt &stmt) {
          });
 }
 
+/// Joins the conditions at the end of an equation in `guard`, and puts them on the path.
+static bool addFilters(CheckContext &ctx, const LeftSide &left, const Expr *&guard) {
+  if (left.stmt)
+    for (const ast::ForItem &item : left.stmt->trailing) {
+      if (!item.filter)
+        continue;
+      const Expr *one = asCondition(ctx, eval(ctx, *item.filter), item.filter->span, "'if'");
+      if (!one)
+        return false;
+      if (boolOf(one) == true)
+        continue;
+      guard = guard ? binaryNode(ctx, Binary::And, guard, one, DType::Bool, one->span) : one;
+      ctx.path.push_back({one, true});
+    }
+  return true;
+}
+
+/// Makes the temporary or state that a first equation defines; its type is the declared one, or
+/// that of the value.
+static DType makeTarget(CheckContext &ctx, LeftSide &left, const Value &value,
+                        std::optional<DType> declared) {
+  const ast::Ident &name = left.target->name;
+  DType type = declared.value_or(typeAlone(value));
+  if (!declared && left.isState && value.weak && ctx.hasDouble && type == DType::F32)
+    type = DType::F64;
+  std::optional<TensorKey> key;
+  if (!declared && value.weak) {
+    key = tensorKey(ctx, name.span);
+    auto found = ctx.weakTypes.find(*key);
+    if (found != ctx.weakTypes.end() && width(found->second) > width(type))
+      type = found->second;
+  }
+  left.info =
+      newTensor(ctx, left.isState ? Tensor::State : Tensor::Temp, name.name, type, {}, name.span);
+  left.info->weakKey = std::move(key);
+  return type;
+}
+
+/// The statement in which a temporary or state begins its life.
+static void appendDefinition(CheckContext &ctx, LeftSide &left) {
+  std::vector<Stmt *> *body = ctx.sink;
+  Stmt *definition = appendStmt(ctx, Stmt::TensorDef, left.target->span);
+  definition->tensor = left.info->tensor;
+  left.info->home = body;
+  left.info->definition = definition;
+  left.info->isElement = left.info->tensor->dims.empty();
+}
+
+static Stmt *appendEquation(CheckContext &ctx, const LeftSide &left, const Expr *guard,
+                            const Expr *stored) {
+  Stmt *out = appendStmt(ctx, Stmt::Equation, left.stmt ? left.stmt->span : left.target->span);
+  out->tensor = left.info->tensor;
+  out->vars = left.vars;
+  for (const Subscript &one : left.values)
+    out->subscripts.push_back(one.index);
+  out->accumulate = left.accumulate;
+  out->combine = left.combine == ast::Stmt::Combine::Add   ? Reduction::Sum
+                 : left.combine == ast::Stmt::Combine::Max ? Reduction::Max
+                                                           : Reduction::Min;
+  out->guard = guard;
+  out->value = stored;
+  return out;
+}
+
 bool tegula::defineElements(CheckContext &ctx, LeftSide &left,
                             llvm::function_ref<Value()> evalValue) {
   const ast::Ident &name = left.target->name;
@@ -188,18 +252,8 @@ bool tegula::defineElements(CheckContext &ctx, LeftSide &left,
     return failed();
   // Filters at the end protect the right side.
   const Expr *guard = nullptr;
-  if (left.stmt)
-    for (const ast::ForItem &item : left.stmt->trailing) {
-      if (!item.filter)
-        continue;
-      const Expr *one = asCondition(ctx, eval(ctx, *item.filter), item.filter->span, "'if'");
-      if (!one)
-        return failed();
-      if (boolOf(one) == true)
-        continue;
-      guard = guard ? binaryNode(ctx, Binary::And, guard, one, DType::Bool, one->span) : one;
-      ctx.path.push_back({one, true});
-    }
+  if (!addFilters(ctx, left, guard))
+    return failed();
   Value value = evalValue();
   if (value.isPoison())
     return failed();
@@ -213,19 +267,7 @@ bool tegula::defineElements(CheckContext &ctx, LeftSide &left,
   bool isNew = !left.info;
   const Expr *stored = nullptr;
   if (isNew) {
-    DType type = declared.value_or(typeAlone(value));
-    if (!declared && left.isState && value.weak && ctx.hasDouble && type == DType::F32)
-      type = DType::F64;
-    std::optional<TensorKey> key;
-    if (!declared && value.weak) {
-      key = tensorKey(ctx, name.span);
-      auto found = ctx.weakTypes.find(*key);
-      if (found != ctx.weakTypes.end() && width(found->second) > width(type))
-        type = found->second;
-    }
-    left.info =
-        newTensor(ctx, left.isState ? Tensor::State : Tensor::Temp, name.name, type, {}, name.span);
-    left.info->weakKey = std::move(key);
+    DType type = makeTarget(ctx, left, value, declared);
     stored = storable(ctx, value, type, "'" + name.name + "'", left.valueSpan);
   } else {
     if (declared && *declared != left.info->tensor->type) {
@@ -252,26 +294,9 @@ bool tegula::defineElements(CheckContext &ctx, LeftSide &left,
   if (!left.isDeclared() && ctx.dry && left.info->tensor->dims.empty())
     sizeTemporary(ctx, left);
 
-  std::vector<Stmt *> *body = ctx.sink;
-  Stmt *definition = nullptr;
-  if (isNew) {
-    definition = appendStmt(ctx, Stmt::TensorDef, left.target->span);
-    definition->tensor = left.info->tensor;
-    left.info->home = body;
-    left.info->definition = definition;
-    left.info->isElement = left.info->tensor->dims.empty();
-  }
-  Stmt *out = appendStmt(ctx, Stmt::Equation, left.stmt ? left.stmt->span : left.target->span);
-  out->tensor = left.info->tensor;
-  out->vars = left.vars;
-  for (const Subscript &one : left.values)
-    out->subscripts.push_back(one.index);
-  out->accumulate = left.accumulate;
-  out->combine = left.combine == ast::Stmt::Combine::Add   ? Reduction::Sum
-                 : left.combine == ast::Stmt::Combine::Max ? Reduction::Max
-                                                           : Reduction::Min;
-  out->guard = guard;
-  out->value = stored;
+  if (isNew)
+    appendDefinition(ctx, left);
+  Stmt *out = appendEquation(ctx, left, guard, stored);
   bool fine = checkLeftBounds(ctx, left, *out) && checkInjective(ctx, left, *out) &&
               addPiece(ctx, left, *out);
   if (!fine)

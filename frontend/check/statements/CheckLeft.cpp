@@ -133,117 +133,155 @@ static bool bindLeftIndex(CheckContext &ctx, LeftSide &left, const ast::Ident &n
   return true;
 }
 
-bool tegula::bindLeftIndices(CheckContext &ctx, LeftSide &left) {
+namespace {
+/// Gives each index on the left its range: as written, else that of the dim of a declared tensor,
+/// else that of the dims that it subscripts on the right.
+class LeftIndexBinder {
+public:
+  LeftIndexBinder(CheckContext &ctx, LeftSide &left) : ctx(ctx), left(left) {}
+  bool run();
+
+private:
+  bool isBound(llvm::StringRef name) const { return left.scope.names.contains(name); }
+  /// Nothing more is said of an index whose range is wrong.
+  bool fail();
+  std::optional<std::pair<IndexExpr, IndexExpr>> rangeOf(const ast::Range &written,
+                                                         const ast::Ident &name);
+  bool bindWritten(const ast::Ident &name, const ast::Range &range);
+  void bindSubscript(const ast::Subscript &subscript, const ast::Ident &name);
+  bool bindRangesOnLeft();
+  bool bindRangesAtEnd();
+  void bindRangesOnRight();
+  void bindBareIndices();
+  void collectNamesInside();
+  bool inferRangeOf(const ast::Ident &name);
+  void inferRanges();
+  void reportUnknownRange(const ast::Ident &name);
+  void reportUnknownRanges();
+
+  CheckContext &ctx;
+  LeftSide &left;
   bool failed = false;
-  auto isBound = [&](llvm::StringRef name) { return left.scope.names.contains(name); };
-  for (const auto &[name, range] : left.presets)
-    bindLeftIndex(ctx, left, name, range);
-  // Nothing more is said of an index whose range is wrong.
-  auto fail = [&] {
-    for (const LeftSide::Sub &sub : left.subs) {
-      if (sub.isIndex && !isBound(sub.name.name))
-        ctx.poison(left.scope, sub.name, /*isIndex=*/true);
-      for (const ast::Subscript &member : sub.ast->members)
-        if (member.expr && member.expr->kind == ast::Expr::Name && !isBound(member.expr->name.name))
-          ctx.poison(left.scope, member.expr->name, /*isIndex=*/true);
-    }
-    if (left.stmt)
-      for (const ast::ForItem &item : left.stmt->trailing)
-        if (!item.ellipsis && !isBound(item.index.name))
-          ctx.poison(left.scope, item.index, /*isIndex=*/true);
-    return false;
-  };
-  auto rangeOf = [&](const ast::Range &written, const ast::Ident &name) {
-    bool onIndex = llvm::any_of(left.subs, [&](const LeftSide::Sub &sub) {
-      auto stands = [&](llvm::StringRef index) {
-        return (written.lo && mentions(*written.lo, index)) || mentions(*written.hi, index);
-      };
-      return (sub.isIndex && stands(sub.name.name)) ||
-             llvm::any_of(sub.ast->members, [&](const ast::Subscript &member) {
-               return member.expr && member.expr->kind == ast::Expr::Name &&
-                      stands(member.expr->name.name);
-             });
-    });
-    auto range = onIndex ? std::nullopt : evalRange(ctx, written, name.name);
-    if (onIndex || (range && (!range->first.isSize() || !range->second.isSize()))) {
-      ctx.report(Code::LoopBounds, written.span,
-                 "the range of '" + name.name +
-                     "' on the left cannot depend on an index or on data")
-          .note("use where(...) or a filter: ... for " + name.name + " in SIZE if CONDITION");
-      range.reset();
-    }
-    return range;
-  };
-  auto bindWritten = [&](const ast::Ident &name, const ast::Range &range) {
-    if (bindLeftIndex(ctx, left, name, rangeOf(range, name))) {
-      ctx.writtenRanges[left.vars.back()] = &range;
-      return true;
-    }
-    failed = true;
-    ctx.poison(left.scope, name, /*isIndex=*/true);
-    return false;
-  };
-  // Ranges written on the left.
-  auto written = [&](const ast::Subscript &subscript, const ast::Ident &name) {
-    // A rank has its range from topk's k=.
-    if (Entity *known = isBound(name.name) ? ctx.lookup(name.name) : nullptr) {
-      ctx.writtenRanges.erase(known->var);
-      failed |= !requireWrittenRange(ctx, subscript);
-      return;
-    }
-    bindWritten(name, *subscript.range);
-  };
+  llvm::SmallVector<const ast::Ident *> pending; // without a range so far
+  llvm::SmallVector<const ast::Expr *> bodies;   // where ranges are inferred from
+};
+} // namespace
+
+bool LeftIndexBinder::fail() {
+  for (const LeftSide::Sub &sub : left.subs) {
+    if (sub.isIndex && !isBound(sub.name.name))
+      ctx.poison(left.scope, sub.name, /*isIndex=*/true);
+    for (const ast::Subscript &member : sub.ast->members)
+      if (member.expr && member.expr->kind == ast::Expr::Name && !isBound(member.expr->name.name))
+        ctx.poison(left.scope, member.expr->name, /*isIndex=*/true);
+  }
+  if (left.stmt)
+    for (const ast::ForItem &item : left.stmt->trailing)
+      if (!item.ellipsis && !isBound(item.index.name))
+        ctx.poison(left.scope, item.index, /*isIndex=*/true);
+  return false;
+}
+
+std::optional<std::pair<IndexExpr, IndexExpr>> LeftIndexBinder::rangeOf(const ast::Range &written,
+                                                                        const ast::Ident &name) {
+  bool onIndex = llvm::any_of(left.subs, [&](const LeftSide::Sub &sub) {
+    auto stands = [&](llvm::StringRef index) {
+      return (written.lo && mentions(*written.lo, index)) || mentions(*written.hi, index);
+    };
+    return (sub.isIndex && stands(sub.name.name)) ||
+           llvm::any_of(sub.ast->members, [&](const ast::Subscript &member) {
+             return member.expr && member.expr->kind == ast::Expr::Name &&
+                    stands(member.expr->name.name);
+           });
+  });
+  auto range = onIndex ? std::nullopt : evalRange(ctx, written, name.name);
+  if (onIndex || (range && (!range->first.isSize() || !range->second.isSize()))) {
+    ctx.report(Code::LoopBounds, written.span,
+               "the range of '" + name.name + "' on the left cannot depend on an index or on data")
+        .note("use where(...) or a filter: ... for " + name.name + " in SIZE if CONDITION");
+    range.reset();
+  }
+  return range;
+}
+
+bool LeftIndexBinder::bindWritten(const ast::Ident &name, const ast::Range &range) {
+  if (bindLeftIndex(ctx, left, name, rangeOf(range, name))) {
+    ctx.writtenRanges[left.vars.back()] = &range;
+    return true;
+  }
+  failed = true;
+  ctx.poison(left.scope, name, /*isIndex=*/true);
+  return false;
+}
+
+/// Binds an index whose range is written in its subscript.
+void LeftIndexBinder::bindSubscript(const ast::Subscript &subscript, const ast::Ident &name) {
+  // A rank has its range from topk's k=.
+  if (Entity *known = isBound(name.name) ? ctx.lookup(name.name) : nullptr) {
+    ctx.writtenRanges.erase(known->var);
+    failed |= !requireWrittenRange(ctx, subscript);
+    return;
+  }
+  bindWritten(name, *subscript.range);
+}
+
+bool LeftIndexBinder::bindRangesOnLeft() {
   for (LeftSide::Sub &sub : left.subs) {
     if (sub.isIndex && sub.ast->range)
-      written(*sub.ast, sub.name);
+      bindSubscript(*sub.ast, sub.name);
     if (sub.ast->kind != ast::Subscript::Group)
       continue;
     for (const ast::Subscript &member : sub.ast->members)
       if (member.range) {
         if (member.kind != ast::Subscript::Single || member.expr->kind != ast::Expr::Name) {
           ctx.report(Code::BadTarget, member.span, "'in' follows an index name, not an expression");
-          return fail();
+          return false;
         }
         if (isBound(member.expr->name.name)) {
           ctx.report(Code::DuplicateIndex, member.span,
                      "index '" + member.expr->name.name + "' stands twice on the left");
-          return fail();
+          return false;
         }
         if (!checkIndexName(ctx, member.expr->name))
-          return fail();
-        written(member, member.expr->name);
+          return false;
+        bindSubscript(member, member.expr->name);
       }
   }
-  if (failed)
-    return fail();
-  // Ranges written at the end.
-  llvm::SmallVector<const ast::Ident *> pending;
+  return !failed;
+}
+
+bool LeftIndexBinder::bindRangesAtEnd() {
   if (left.stmt)
     for (const ast::ForItem &item : left.stmt->trailing) {
       if (item.ellipsis) {
         ctx.report(Code::EllipsisMisuse, item.span, "'...' has its range from the left side");
-        return fail();
+        return false;
       }
       if (isBound(item.index.name)) {
         ctx.report(Code::DuplicateIndex, item.index.span,
                    "index '" + item.index.name + "' has its range on the left already");
-        return fail();
+        return false;
       }
       if (!checkIndexName(ctx, item.index))
-        return fail();
+        return false;
       if (!item.range)
         pending.push_back(&item.index);
       else if (!bindWritten(item.index, *item.range))
-        return fail();
+        return false;
     }
-  // Ranges written where the index subscripts the right side.
+  return true;
+}
+
+/// Ranges written where the index subscripts the right side.
+void LeftIndexBinder::bindRangesOnRight() {
   for (const LeftSide::Sub &sub : left.subs)
     if (sub.isIndex && !sub.ellipsisDim && !isBound(sub.name.name))
       if (const ast::Range *range = writtenRange(sub.name.name, left.bodies))
         bindWritten(sub.name, *range);
-  if (failed)
-    return fail();
-  // Indices that stand bare run over the dims of a declared tensor.
+}
+
+/// Indices that stand bare run over the dims of a declared tensor.
+void LeftIndexBinder::bindBareIndices() {
   for (size_t i = 0; i != left.subs.size(); ++i) {
     LeftSide::Sub &sub = left.subs[i];
     if (!sub.isIndex || isBound(sub.name.name))
@@ -255,7 +293,10 @@ bool tegula::bindLeftIndices(CheckContext &ctx, LeftSide &left) {
     else
       pending.push_back(&sub.name);
   }
-  // The others: names inside of expressions and groups.
+}
+
+/// Adds the names inside of expressions and groups to those that wait for a range.
+void LeftIndexBinder::collectNamesInside() {
   llvm::SmallVector<const ast::Ident *> names;
   for (const LeftSide::Sub &sub : left.subs) {
     if (sub.isIndex)
@@ -272,36 +313,37 @@ bool tegula::bindLeftIndices(CheckContext &ctx, LeftSide &left) {
     if (llvm::none_of(pending, [&](const ast::Ident *one) { return one->name == name->name; }))
       pending.push_back(name);
   }
-  llvm::SmallVector<const ast::Expr *> bodies = left.bodies;
-  for (const LeftSide::Sub &sub : left.subs)
-    if (sub.ast->expr && !sub.isIndex)
-      bodies.push_back(sub.ast->expr.get());
+}
+
+bool LeftIndexBinder::inferRangeOf(const ast::Ident &name) {
+  if (isBound(name.name))
+    return true;
+  if (const ast::Range *written = writtenRange(name.name, bodies)) {
+    bindWritten(name, *written);
+    return true;
+  }
+  auto range = inferRange(ctx, name.name, bodies, name.span);
+  // A group on the left of a declared tensor gives the range of its last unknown member.
+  if (!range && left.isDeclared()) {
+    llvm::SmallVector<Extent> extents;
+    for (size_t i = 0; i != left.subs.size(); ++i)
+      if (left.subs[i].ast->kind == ast::Subscript::Group)
+        collectExtents(ctx, *left.subs[i].ast, left.info->tensor->dims[i], left.target->name.name,
+                       name.name, /*isOffset=*/false, extents);
+    if (!extents.empty()) {
+      requireExact(ctx, extents[0].exact, extents[0].span);
+      range = std::pair(IndexExpr(0), extents[0].size);
+    }
+  }
+  if (!range)
+    return false;
+  return bindLeftIndex(ctx, left, name, range);
+}
+
+void LeftIndexBinder::inferRanges() {
   while (!pending.empty()) {
     size_t before = pending.size();
-    llvm::erase_if(pending, [&](const ast::Ident *name) {
-      if (isBound(name->name))
-        return true;
-      if (const ast::Range *written = writtenRange(name->name, bodies)) {
-        bindWritten(*name, *written);
-        return true;
-      }
-      auto range = inferRange(ctx, name->name, bodies, name->span);
-      // A group on the left of a declared tensor gives the range of its last unknown member.
-      if (!range && left.isDeclared()) {
-        llvm::SmallVector<Extent> extents;
-        for (size_t i = 0; i != left.subs.size(); ++i)
-          if (left.subs[i].ast->kind == ast::Subscript::Group)
-            collectExtents(ctx, *left.subs[i].ast, left.info->tensor->dims[i],
-                           left.target->name.name, name->name, /*isOffset=*/false, extents);
-        if (!extents.empty()) {
-          requireExact(ctx, extents[0].exact, extents[0].span);
-          range = std::pair(IndexExpr(0), extents[0].size);
-        }
-      }
-      if (!range)
-        return false;
-      return bindLeftIndex(ctx, left, *name, range);
-    });
+    llvm::erase_if(pending, [&](const ast::Ident *name) { return inferRangeOf(*name); });
     if (pending.size() != before)
       continue;
     // Pieces of a temporary after the first: its dims so far.
@@ -315,6 +357,31 @@ bool tegula::bindLeftIndices(CheckContext &ctx, LeftSide &left) {
     if (pending.size() == before)
       break;
   }
+}
+
+void LeftIndexBinder::reportUnknownRange(const ast::Ident &name) {
+  const LeftSide::Sub *group = nullptr;
+  for (const LeftSide::Sub &sub : left.subs)
+    for (const ast::Subscript &member : sub.ast->members)
+      if (member.expr && member.expr->kind == ast::Expr::Name &&
+          member.expr->name.name == name.name)
+        group = &sub;
+  if (group)
+    ctx.report(Code::GroupRange, group->ast->span,
+               "the range of '" + name.name +
+                   "' does not follow: at most one range of a group is "
+                   "inferred")
+        .note("write the others, as in (g in G, e)");
+  else {
+    bool isIndex = llvm::any_of(
+        left.subs, [&](const LeftSide::Sub &sub) { return sub.isIndex && &sub.name == &name; });
+    rangeUnknown(ctx, name,
+                 ctx.text(left.target->span).str() + " = ... for " + name.name + " in SIZE", bodies,
+                 isIndex);
+  }
+}
+
+void LeftIndexBinder::reportUnknownRanges() {
   bool onPoison =
       llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(ctx, *body); });
   for (const ast::Ident *name : pending) {
@@ -324,29 +391,33 @@ bool tegula::bindLeftIndices(CheckContext &ctx, LeftSide &left) {
       failed = true;
       continue;
     }
-    const LeftSide::Sub *group = nullptr;
-    for (const LeftSide::Sub &sub : left.subs)
-      for (const ast::Subscript &member : sub.ast->members)
-        if (member.expr && member.expr->kind == ast::Expr::Name &&
-            member.expr->name.name == name->name)
-          group = &sub;
-    if (group)
-      ctx.report(Code::GroupRange, group->ast->span,
-                 "the range of '" + name->name +
-                     "' does not follow: at most one range of a group is "
-                     "inferred")
-          .note("write the others, as in (g in G, e)");
-    else {
-      bool isIndex = llvm::any_of(
-          left.subs, [&](const LeftSide::Sub &sub) { return sub.isIndex && &sub.name == name; });
-      rangeUnknown(ctx, *name,
-                   ctx.text(left.target->span).str() + " = ... for " + name->name + " in SIZE",
-                   bodies, isIndex);
-    }
+    reportUnknownRange(*name);
     ctx.poison(left.scope, *name, /*isIndex=*/true);
     failed = true;
   }
+}
+
+bool LeftIndexBinder::run() {
+  for (const auto &[name, range] : left.presets)
+    bindLeftIndex(ctx, left, name, range);
+  if (!bindRangesOnLeft() || !bindRangesAtEnd())
+    return fail();
+  bindRangesOnRight();
+  if (failed)
+    return fail();
+  bindBareIndices();
+  collectNamesInside();
+  bodies = left.bodies;
+  for (const LeftSide::Sub &sub : left.subs)
+    if (sub.ast->expr && !sub.isIndex)
+      bodies.push_back(sub.ast->expr.get());
+  inferRanges();
+  reportUnknownRanges();
   return !failed;
+}
+
+bool tegula::bindLeftIndices(CheckContext &ctx, LeftSide &left) {
+  return LeftIndexBinder(ctx, left).run();
 }
 
 bool tegula::evalLeft(CheckContext &ctx, LeftSide &left) {

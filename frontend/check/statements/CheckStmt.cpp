@@ -441,6 +441,98 @@ static bool checkSchedule(CheckContext &ctx, const ast::Stmt &stmt) {
 // topk
 //===----------------------------------------------------------------------===//
 
+/// The values or, of the second target, the positions that topk gives at the rank that stands on
+/// the left.
+static Value evalTopK(CheckContext &ctx, const ast::Expr &call, LeftSide &left,
+                      const ast::Ident &rankName, const IndexExpr &k, unsigned which) {
+  Scope inner(Scope::Reduction, ctx.scope);
+  Saved savedScope(ctx.scope, &inner);
+  Trimmed trimmedVars(ctx.activeVars);
+  Trimmed trimmedPath(ctx.path);
+  // The elements know nothing of the rank.
+  const Var *rankVar = ctx.lookup(rankName.name)->var;
+  Entity rankEntity = std::move(left.scope.names[rankName.name]);
+  left.scope.names.erase(rankName.name);
+  auto restore = llvm::scope_exit([&] { left.scope.names[rankName.name] = std::move(rankEntity); });
+  llvm::SmallVector<const Var *> vars;
+  llvm::SmallVector<const ast::Expr *> bodies{call.operands[0].get(), call.items[0].filter.get()};
+  if (!bindItems(ctx, call.items, bodies, inner, vars, "topk(... for ")) {
+    // Its names can still be looked at.
+    Saved savedDry(ctx.dry, ctx.dry + 1);
+    eval(ctx, *call.operands[0]);
+    return {};
+  }
+  if (vars[0]->kind == Var::Tile)
+    return {};
+  IndexExpr count = vars[0]->hi - vars[0]->lo;
+  std::string taken = "topk takes " + show(ctx, k) + " of " + show(ctx, count) + " values";
+  if (!requireOneRange(ctx, *vars[0], call.span))
+    return {};
+  requireNonNegative(ctx, count - k, call.span, taken + "; what is left");
+  const Expr *filter = nullptr;
+  if (call.items[0].filter) {
+    filter = asCondition(ctx, eval(ctx, *call.items[0].filter), call.items[0].filter->span, "'if'");
+    if (!filter)
+      return {};
+    ctx.path.push_back({filter, true});
+  }
+  Value value = eval(ctx, *call.operands[0]);
+  if (value.isPoison())
+    return {};
+  const Expr *operand = settle(ctx, value);
+  if (operand->type == DType::Bool)
+    operand = widen(ctx, operand, DType::I32);
+  DType type = operand->type;
+  if (filter) {
+    // What does not count is less than all integers of 32 bits, and no more than one of 64.
+    if (type == DType::I32 || type == DType::U32)
+      operand = widen(ctx, operand, DType::I64);
+    Expr *least = makeExpr(ctx, Expr::Constant, operand->type, call.span);
+    least->floatValue = -INFINITY;
+    least->intValue = operand->type == DType::U64 ? 0 : INT64_MIN;
+    Expr *masked = makeExpr(ctx, Expr::Where, operand->type, call.span);
+    masked->operands = {filter, operand, least};
+    operand = finishExpr(ctx, masked);
+  }
+  Expr *result = makeExpr(ctx, Expr::Scan, which == 0 ? operand->type : DType::I64, call.span);
+  result->scan = which == 0 ? checked::Scan::TopKValue : checked::Scan::TopKIndex;
+  result->vars = {vars[0]};
+  result->operands = {operand};
+  result->positions = {vars[0]->lo + IndexExpr::dim(rankVar->id)};
+  const Expr *ranked = finishExpr(ctx, result);
+  if (which == 1 || ranked->type == type)
+    return strong(ranked);
+  Expr *narrow = makeExpr(ctx, Expr::Quantize, type, call.span);
+  narrow->target = type;
+  narrow->operands = {ranked};
+  return strong(finishExpr(ctx, narrow));
+}
+
+/// The one index on the left that the elements of topk do not have, or null.
+static const ast::Ident *findRank(CheckContext &ctx, const ast::Target &target,
+                                  const ast::Expr &call) {
+  const ast::Ident *rank = nullptr;
+  bool several = false, rankHasRange = false;
+  for (const ast::Subscript &subscript : target.subscripts) {
+    if (subscript.kind != ast::Subscript::Single || subscript.expr->kind != ast::Expr::Name)
+      continue;
+    const ast::Ident &name = subscript.expr->name;
+    if (ctx.lookup(name.name))
+      continue;
+    if (mentions(*call.operands[0], name.name))
+      continue;
+    // An index with a written range is the rank only where no other can be.
+    if (rank && subscript.range && !rankHasRange)
+      continue;
+    if (rank && rankHasRange && !subscript.range)
+      rank = nullptr;
+    several |= rank != nullptr;
+    rank = &name;
+    rankHasRange = subscript.range.has_value();
+  }
+  return several ? nullptr : rank;
+}
+
 static bool checkTopK(CheckContext &ctx, const ast::Stmt &stmt) {
   const ast::Expr &call = *stmt.value;
   llvm::StringRef form = "v[i, r], e[i, r] = topk(x[i, j] for j, k=8)";
@@ -494,95 +586,13 @@ static bool checkTopK(CheckContext &ctx, const ast::Stmt &stmt) {
       left.info = entity->tensor;
     }
     // The rank: the one index on the left that the elements do not have.
-    const ast::Ident *rank = nullptr;
-    bool several = false, rankHasRange = false;
-    for (const ast::Subscript &subscript : target.subscripts) {
-      if (subscript.kind != ast::Subscript::Single || subscript.expr->kind != ast::Expr::Name)
-        continue;
-      const ast::Ident &name = subscript.expr->name;
-      if (ctx.lookup(name.name))
-        continue;
-      if (mentions(*call.operands[0], name.name))
-        continue;
-      // An index with a written range is the rank only where no other can be.
-      if (rank && subscript.range && !rankHasRange)
-        continue;
-      if (rank && rankHasRange && !subscript.range)
-        rank = nullptr;
-      several |= rank != nullptr;
-      rank = &name;
-      rankHasRange = subscript.range.has_value();
-    }
-    if (!rank || several)
+    const ast::Ident *rank = findRank(ctx, target, call);
+    if (!rank)
       return wrong(target.span, "topk needs one new index on the left, for the rank");
     left.presets.push_back({*rank, {IndexExpr(0), *k}});
     ast::Ident rankName = *rank;
-    fine &= defineElements(ctx, left, [&]() -> Value {
-      Scope inner(Scope::Reduction, ctx.scope);
-      Saved savedScope(ctx.scope, &inner);
-      Trimmed trimmedVars(ctx.activeVars);
-      Trimmed trimmedPath(ctx.path);
-      // The elements know nothing of the rank.
-      const Var *rankVar = ctx.lookup(rankName.name)->var;
-      Entity rankEntity = std::move(left.scope.names[rankName.name]);
-      left.scope.names.erase(rankName.name);
-      auto restore =
-          llvm::scope_exit([&] { left.scope.names[rankName.name] = std::move(rankEntity); });
-      llvm::SmallVector<const Var *> vars;
-      llvm::SmallVector<const ast::Expr *> bodies{call.operands[0].get(),
-                                                  call.items[0].filter.get()};
-      if (!bindItems(ctx, call.items, bodies, inner, vars, "topk(... for ")) {
-        // Its names can still be looked at.
-        Saved savedDry(ctx.dry, ctx.dry + 1);
-        eval(ctx, *call.operands[0]);
-        return {};
-      }
-      if (vars[0]->kind == Var::Tile)
-        return {};
-      IndexExpr count = vars[0]->hi - vars[0]->lo;
-      std::string taken = "topk takes " + show(ctx, *k) + " of " + show(ctx, count) + " values";
-      if (!requireOneRange(ctx, *vars[0], call.span))
-        return {};
-      requireNonNegative(ctx, count - *k, call.span, taken + "; what is left");
-      const Expr *filter = nullptr;
-      if (call.items[0].filter) {
-        filter =
-            asCondition(ctx, eval(ctx, *call.items[0].filter), call.items[0].filter->span, "'if'");
-        if (!filter)
-          return {};
-        ctx.path.push_back({filter, true});
-      }
-      Value value = eval(ctx, *call.operands[0]);
-      if (value.isPoison())
-        return {};
-      const Expr *operand = settle(ctx, value);
-      if (operand->type == DType::Bool)
-        operand = widen(ctx, operand, DType::I32);
-      DType type = operand->type;
-      if (filter) {
-        // What does not count is less than all integers of 32 bits, and no more than one of 64.
-        if (type == DType::I32 || type == DType::U32)
-          operand = widen(ctx, operand, DType::I64);
-        Expr *least = makeExpr(ctx, Expr::Constant, operand->type, call.span);
-        least->floatValue = -INFINITY;
-        least->intValue = operand->type == DType::U64 ? 0 : INT64_MIN;
-        Expr *masked = makeExpr(ctx, Expr::Where, operand->type, call.span);
-        masked->operands = {filter, operand, least};
-        operand = finishExpr(ctx, masked);
-      }
-      Expr *result = makeExpr(ctx, Expr::Scan, which == 0 ? operand->type : DType::I64, call.span);
-      result->scan = which == 0 ? checked::Scan::TopKValue : checked::Scan::TopKIndex;
-      result->vars = {vars[0]};
-      result->operands = {operand};
-      result->positions = {vars[0]->lo + IndexExpr::dim(rankVar->id)};
-      const Expr *ranked = finishExpr(ctx, result);
-      if (which == 1 || ranked->type == type)
-        return strong(ranked);
-      Expr *narrow = makeExpr(ctx, Expr::Quantize, type, call.span);
-      narrow->target = type;
-      narrow->operands = {ranked};
-      return strong(finishExpr(ctx, narrow));
-    });
+    fine &= defineElements(
+        ctx, left, [&]() -> Value { return evalTopK(ctx, call, left, rankName, *k, which); });
   }
   return fine;
 }
