@@ -234,6 +234,109 @@ std::optional<Rewriting> KernelReader::severalElements(ArrayRef<NodePtr> targets
   return first;
 }
 
+/// `v, i = torch.topk(x, k, dim=1)`
+bool KernelReader::severalOfTopK(ArrayRef<NodePtr> targets, const CallForm &form,
+                                 Translator &translator, Rewriting &result) {
+  Result source = translator.eval(*form.arguments[0]);
+  const Node *count = form.argument(1, {"k"}), *along = form.argument(2, {"dim"});
+  std::optional<Text> k = count ? translator.scalar(*count) : std::nullopt;
+  std::optional<int64_t> dim = along ? translator.integer(*along) : std::optional<int64_t>(-1);
+  if (!source || !k || !dim || source->rank() == 0)
+    return false;
+  *dim += *dim < 0 ? int64_t(source->rank()) : 0;
+  if (*dim < 0 || *dim >= int64_t(source->rank()))
+    return false;
+  std::vector<std::string> indices = translator.leftIndices(source->dims);
+  std::string rank = translator.leftIndices({Dim()})[0];
+  std::vector<std::string> left = indices;
+  left[size_t(*dim)] = rank;
+  std::string subscripts = "[" + join(left, ", ") + "]";
+  std::vector<Dim> dims = source->dims;
+  dims[size_t(*dim)] = {k->text, false, true, {}, "", false};
+  result.lines.push_back(targets[0]->text + subscripts + ", " + targets[1]->text + subscripts +
+                         " = topk(" + source->emit(indices).text + " for " + indices[size_t(*dim)] +
+                         ", k=" + k->text + ")");
+  for (const NodePtr &target : targets)
+    declare(target->text, dims);
+  return !translator.failed;
+}
+
+/// `q, k, v = x.chunk(3, dim=-1)`, and `split` and `unbind`
+bool KernelReader::severalParts(ArrayRef<NodePtr> targets, const CallForm &form,
+                                Translator &translator, Rewriting &result) {
+  Result source = translator.eval(*form.arguments[0]);
+  const Node *size = form.name == "unbind" ? nullptr : form.argument(1, {"chunks", "split_size"});
+  const Node *along = form.argument(form.name == "unbind" ? 1 : 2, {"dim"});
+  std::optional<int64_t> dim = along ? translator.integer(*along) : std::optional<int64_t>(0);
+  if (!source || !dim || (form.name != "unbind" && !size) || source->rank() == 0)
+    return false;
+  *dim += *dim < 0 ? int64_t(source->rank()) : 0;
+  if (*dim < 0 || *dim >= int64_t(source->rank()))
+    return false;
+  const Dim &whole = source->dims[size_t(*dim)];
+  std::string offset = "0";
+  std::optional<int64_t> chunks =
+      form.name == "chunk" && size ? translator.integer(*size) : std::nullopt;
+  if (form.name == "chunk" &&
+      (!chunks || *chunks != int64_t(targets.size()) || whole.extent.empty()))
+    return false;
+  for (auto [i, target] : enumerate(targets)) {
+    Value part = *source;
+    std::string extent;
+    if (form.name == "unbind") {
+      offset = std::to_string(i);
+    } else if (chunks) {
+      int64_t known;
+      std::string factor = std::to_string(*chunks) + "*";
+      if (StringRef rest = whole.extent;
+          rest.consume_front(factor) && !rest.contains_insensitive(" "))
+        extent = rest.str(); // 3*C in 3 chunks
+      else
+        extent = !StringRef(whole.extent).getAsInteger(10, known)
+                     ? std::to_string(known / *chunks)
+                     : (StringRef(whole.extent).contains(' ') ? "(" + whole.extent + ")"
+                                                              : whole.extent) +
+                           "/" + std::to_string(*chunks);
+    } else if (size->kind == Node::Sequence) {
+      if (size->parts.size() != targets.size())
+        return false;
+      std::optional<Text> one = translator.scalar(*size->parts[i]);
+      if (!one)
+        return false;
+      extent = one->text;
+    } else if (std::optional<Text> one = translator.scalar(*size)) {
+      extent = one->text;
+    } else {
+      return false;
+    }
+    std::string start = offset;
+    if (chunks || (size && size->kind != Node::Sequence)) // a multiple of one size
+      start = i == 0 ? "0" : i == 1 ? extent : std::to_string(i) + "*" + extent;
+    if (form.name == "unbind")
+      part.dims.erase(part.dims.begin() + *dim);
+    else
+      part.dims[size_t(*dim)] = {extent, false, false, {}, "", false};
+    bool unbinds = form.name == "unbind";
+    part.emit = [source = *source, at = size_t(*dim), start,
+                 unbinds](ArrayRef<std::string> indices) {
+      std::vector<std::string> inner(indices.begin(), indices.end());
+      if (unbinds)
+        inner.insert(inner.begin() + at, start);
+      else if (start != "0")
+        inner[at] = start + " + " + inner[at];
+      return source.emit(inner);
+    };
+    Translator each = makeTranslator();
+    std::optional<std::string> line = define(each, target->text, part);
+    if (!line)
+      return false;
+    result.lines.push_back(*line);
+    declare(target->text, part.dims);
+    offset = offset == "0" ? extent : offset + " + " + extent;
+  }
+  return true;
+}
+
 /// Several names on the left.
 std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const Node &value) {
   if (llvm::all_of(targets, [](const NodePtr &one) { return one->kind == Node::Subscript; }))
@@ -272,103 +375,11 @@ std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const 
   }
   std::optional<CallForm> form = translator.callForm(value);
   if (form && form->name == "topk" && targets.size() == 2 && !form->arguments.empty()) {
-    Result source = translator.eval(*form->arguments[0]);
-    const Node *count = form->argument(1, {"k"}), *along = form->argument(2, {"dim"});
-    std::optional<Text> k = count ? translator.scalar(*count) : std::nullopt;
-    std::optional<int64_t> dim = along ? translator.integer(*along) : std::optional<int64_t>(-1);
-    if (!source || !k || !dim || source->rank() == 0)
-      return std::nullopt;
-    *dim += *dim < 0 ? int64_t(source->rank()) : 0;
-    if (*dim < 0 || *dim >= int64_t(source->rank()))
-      return std::nullopt;
-    std::vector<std::string> indices = translator.leftIndices(source->dims);
-    std::string rank = translator.leftIndices({Dim()})[0];
-    std::vector<std::string> left = indices;
-    left[size_t(*dim)] = rank;
-    std::string subscripts = "[" + join(left, ", ") + "]";
-    std::vector<Dim> dims = source->dims;
-    dims[size_t(*dim)] = {k->text, false, true, {}, "", false};
-    result.lines.push_back(targets[0]->text + subscripts + ", " + targets[1]->text + subscripts +
-                           " = topk(" + source->emit(indices).text + " for " +
-                           indices[size_t(*dim)] + ", k=" + k->text + ")");
-    for (const NodePtr &target : targets)
-      declare(target->text, dims);
-    return translator.failed ? std::nullopt : finish();
+    return severalOfTopK(targets, *form, translator, result) ? finish() : std::nullopt;
   }
   bool isChunk = form && (form->name == "chunk" || form->name == "split" || form->name == "unbind");
   if (isChunk && !form->arguments.empty()) {
-    Result source = translator.eval(*form->arguments[0]);
-    const Node *size =
-        form->name == "unbind" ? nullptr : form->argument(1, {"chunks", "split_size"});
-    const Node *along = form->argument(form->name == "unbind" ? 1 : 2, {"dim"});
-    std::optional<int64_t> dim = along ? translator.integer(*along) : std::optional<int64_t>(0);
-    if (!source || !dim || (form->name != "unbind" && !size) || source->rank() == 0)
-      return std::nullopt;
-    *dim += *dim < 0 ? int64_t(source->rank()) : 0;
-    if (*dim < 0 || *dim >= int64_t(source->rank()))
-      return std::nullopt;
-    const Dim &whole = source->dims[size_t(*dim)];
-    std::string offset = "0";
-    std::optional<int64_t> chunks =
-        form->name == "chunk" && size ? translator.integer(*size) : std::nullopt;
-    if (form->name == "chunk" &&
-        (!chunks || *chunks != int64_t(targets.size()) || whole.extent.empty()))
-      return std::nullopt;
-    for (auto [i, target] : enumerate(targets)) {
-      Value part = *source;
-      std::string extent;
-      if (form->name == "unbind") {
-        offset = std::to_string(i);
-      } else if (chunks) {
-        int64_t known;
-        std::string factor = std::to_string(*chunks) + "*";
-        if (StringRef rest = whole.extent;
-            rest.consume_front(factor) && !rest.contains_insensitive(" "))
-          extent = rest.str(); // 3*C in 3 chunks
-        else
-          extent = !StringRef(whole.extent).getAsInteger(10, known)
-                       ? std::to_string(known / *chunks)
-                       : (StringRef(whole.extent).contains(' ') ? "(" + whole.extent + ")"
-                                                                : whole.extent) +
-                             "/" + std::to_string(*chunks);
-      } else if (size->kind == Node::Sequence) {
-        if (size->parts.size() != targets.size())
-          return std::nullopt;
-        std::optional<Text> one = translator.scalar(*size->parts[i]);
-        if (!one)
-          return std::nullopt;
-        extent = one->text;
-      } else if (std::optional<Text> one = translator.scalar(*size)) {
-        extent = one->text;
-      } else {
-        return std::nullopt;
-      }
-      std::string start = offset;
-      if (chunks || (size && size->kind != Node::Sequence)) // a multiple of one size
-        start = i == 0 ? "0" : i == 1 ? extent : std::to_string(i) + "*" + extent;
-      if (form->name == "unbind")
-        part.dims.erase(part.dims.begin() + *dim);
-      else
-        part.dims[size_t(*dim)] = {extent, false, false, {}, "", false};
-      bool unbinds = form->name == "unbind";
-      part.emit = [source = *source, at = size_t(*dim), start,
-                   unbinds](ArrayRef<std::string> indices) {
-        std::vector<std::string> inner(indices.begin(), indices.end());
-        if (unbinds)
-          inner.insert(inner.begin() + at, start);
-        else if (start != "0")
-          inner[at] = start + " + " + inner[at];
-        return source.emit(inner);
-      };
-      Translator each = makeTranslator();
-      std::optional<std::string> line = define(each, target->text, part);
-      if (!line)
-        return std::nullopt;
-      result.lines.push_back(*line);
-      declare(target->text, part.dims);
-      offset = offset == "0" ? extent : offset + " + " + extent;
-    }
-    return finish();
+    return severalParts(targets, *form, translator, result) ? finish() : std::nullopt;
   }
   if (std::vector<Value> pair = translator.evalPair(value); pair.size() == targets.size()) {
     for (auto [target, one] : zip_equal(targets, pair)) {

@@ -182,6 +182,49 @@ static bool isTensor(const ast::Param &param) {
          param.type.name != "bool";
 }
 
+/// `torch.cat([a, b], dim=1)` as a call of this language, with its dims.
+std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>>
+Translator::evalCat(const CallForm &form) {
+  // torch.cat([a, b], dim=1)
+  std::vector<const Node *> joined = form.arguments;
+  const Node *given = form.keyword("dim") ? form.keyword("dim") : form.keyword("axis");
+  if (!joined.empty() && joined[0]->kind == Node::Sequence) {
+    if (joined.size() == 2)
+      given = joined[1];
+    std::vector<const Node *> inner;
+    for (const NodePtr &part : joined[0]->parts)
+      inner.push_back(part.get());
+    joined = inner;
+  }
+  std::string call = "cat(";
+  std::vector<Dim> dims;
+  std::optional<int64_t> dim = given ? integer(*given) : std::optional<int64_t>(0);
+  for (const Node *one : joined) {
+    Result value = eval(*one);
+    Result whole = value ? hoist(*value) : std::nullopt;
+    if (!whole || !dim)
+      return std::nullopt;
+    if (dims.empty()) {
+      dims = whole->dims;
+      *dim += *dim < 0 ? int64_t(dims.size()) : 0;
+      if (*dim < 0 || *dim >= int64_t(dims.size()))
+        return std::nullopt;
+    } else if (whole->rank() == dims.size()) {
+      std::string &sum = dims[size_t(*dim)].extent;
+      const std::string &more = whole->dims[size_t(*dim)].extent;
+      int64_t a, b;
+      bool known = !StringRef(sum).getAsInteger(10, a) && !StringRef(more).getAsInteger(10, b);
+      sum = known ? std::to_string(a + b) : "";
+    } else {
+      return std::nullopt;
+    }
+    call += whole->tensor + ", ";
+  }
+  if (dims.empty())
+    return std::nullopt;
+  return std::pair(call + "dim=" + std::to_string(*dim) + ")", std::vector<std::vector<Dim>>{dims});
+}
+
 std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>>
 Translator::evalKernel(const Node &node) {
   std::optional<CallForm> form = callForm(node);
@@ -189,45 +232,7 @@ Translator::evalKernel(const Node &node) {
     return std::nullopt;
   StringRef name = ownName(form->name);
   if (name == "cat") {
-    // torch.cat([a, b], dim=1)
-    std::vector<const Node *> joined = form->arguments;
-    const Node *given = form->keyword("dim") ? form->keyword("dim") : form->keyword("axis");
-    if (!joined.empty() && joined[0]->kind == Node::Sequence) {
-      if (joined.size() == 2)
-        given = joined[1];
-      std::vector<const Node *> inner;
-      for (const NodePtr &part : joined[0]->parts)
-        inner.push_back(part.get());
-      joined = inner;
-    }
-    std::string call = "cat(";
-    std::vector<Dim> dims;
-    std::optional<int64_t> dim = given ? integer(*given) : std::optional<int64_t>(0);
-    for (const Node *one : joined) {
-      Result value = eval(*one);
-      Result whole = value ? hoist(*value) : std::nullopt;
-      if (!whole || !dim)
-        return std::nullopt;
-      if (dims.empty()) {
-        dims = whole->dims;
-        *dim += *dim < 0 ? int64_t(dims.size()) : 0;
-        if (*dim < 0 || *dim >= int64_t(dims.size()))
-          return std::nullopt;
-      } else if (whole->rank() == dims.size()) {
-        std::string &sum = dims[size_t(*dim)].extent;
-        const std::string &more = whole->dims[size_t(*dim)].extent;
-        int64_t a, b;
-        bool known = !StringRef(sum).getAsInteger(10, a) && !StringRef(more).getAsInteger(10, b);
-        sum = known ? std::to_string(a + b) : "";
-      } else {
-        return std::nullopt;
-      }
-      call += whole->tensor + ", ";
-    }
-    if (dims.empty())
-      return std::nullopt;
-    return std::pair(call + "dim=" + std::to_string(*dim) + ")",
-                     std::vector<std::vector<Dim>>{dims});
+    return evalCat(*form);
   }
   const ast::Kernel *kernel = kernelOf(name);
   if (!kernel)

@@ -65,6 +65,10 @@ private:
   std::optional<Rewriting> stacked(Translator &translator, llvm::StringRef name,
                                    const CallForm &form);
   std::optional<Rewriting> several(llvm::ArrayRef<NodePtr> targets, const Node &value);
+  bool severalOfTopK(llvm::ArrayRef<NodePtr> targets, const CallForm &form, Translator &translator,
+                     Rewriting &result);
+  bool severalParts(llvm::ArrayRef<NodePtr> targets, const CallForm &form, Translator &translator,
+                    Rewriting &result);
   std::optional<std::string> define(Translator &translator, llvm::StringRef name,
                                     const Value &value);
   std::optional<std::string> defineElements(Translator &translator, const Node &target,

@@ -36,36 +36,151 @@ static std::string differenceOf(StringRef a, StringRef b) {
   return (a + " - " + (b.contains(' ') ? "(" + b.str() + ")" : b.str())).str();
 }
 
-Result Translator::evalSubscript(const Node &node) {
+namespace {
+/// A dim of what is subscripted: an index of its own, a fixed text, or an index tensor's element.
+struct Place {
+  enum { Free, Fixed, Gather } kind = Free;
+  std::string offset; // Free
+  Result value;       // Fixed, Gather
+  size_t result = 0;  // position in the result's dims
+};
+} // namespace
+
+/// The subscripts of the read, given the indices of its result.
+static std::vector<std::string> subscriptsAt(ArrayRef<Place> places,
+                                             ArrayRef<std::string> indices) {
+  std::vector<std::string> inner;
+  for (const Place &place : places) {
+    if (place.kind == Place::Fixed)
+      inner.push_back(place.value->emit({}).text);
+    else if (place.kind == Place::Gather)
+      inner.push_back(place.value->emit(indices.slice(place.result, place.value->rank())).text);
+    else
+      inner.push_back(sumOf(place.offset, indices[place.result]));
+  }
+  return inner;
+}
+
+/// Index tensors side by side, `x[rows, columns]`, go together; false where they stand apart.
+static bool joinGathered(const Value &value, std::vector<Dim> &dims,
+                         std::optional<size_t> &gathered) {
+  if (!gathered) {
+    gathered = dims.size();
+    dims.insert(dims.end(), value.dims.begin(), value.dims.end());
+  } else {
+    // `x[rows, columns]`: side by side, they go together.
+    if (*gathered + value.rank() != dims.size())
+      return false;
+    for (size_t d = 0; d != value.rank(); ++d)
+      dims[*gathered + d].bare |= value.dims[d].bare;
+  }
+  return true;
+}
+
+/// `x.shape[i]`, or one of the results of a call; nothing where the subscript is neither.
+std::optional<Result> Translator::evalPart(const Node &node) {
   const Node &base = *node.parts[0];
   auto isShape = [](const Node &what) { return what.kind == Node::Member && what.text == "shape"; };
   if (isShape(base) && node.parts.size() == 2) {
     Result whole = eval(*base.parts[0]);
     std::optional<int64_t> at = integer(*node.parts[1]);
     if (!whole || !at)
-      return std::nullopt;
+      return Result();
     size_t position = static_cast<size_t>(*at < 0 ? *at + int64_t(whole->rank()) : *at);
     if (position >= whole->rank() || whole->dims[position].extent.empty())
-      return std::nullopt;
+      return Result();
     return text(whole->dims[position].extent);
   }
   if (std::vector<Value> pair = evalPair(base); !pair.empty() && node.parts.size() == 2) {
     std::optional<int64_t> which = integer(*node.parts[1]);
     if (which && *which >= 0 && *which < int64_t(pair.size()))
       return pair[static_cast<size_t>(*which)];
-    return std::nullopt;
+    return Result();
   }
+  return std::nullopt;
+}
+
+/// Where a slice of the dim begins and ends.
+std::optional<std::pair<std::string, std::string>>
+Translator::sliceBounds(const Node *lo, const Node *hi, const Dim &dim) {
+  std::string from = "0", to = dim.extent;
+  for (auto [bound, result] : {std::pair(lo, &from), std::pair(hi, &to)}) {
+    if (!bound)
+      continue;
+    if (std::optional<int64_t> known = integer(*bound); known && *known < 0) {
+      if (dim.extent.empty())
+        return std::nullopt;
+      *result = dim.extent + " - " + std::to_string(-*known);
+    } else if (std::optional<Text> bounded = scalar(*bound)) {
+      *result = bounded->text;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (to.empty())
+    return std::nullopt;
+  return std::pair(from, to);
+}
+
+/// A group of subscripts, `(a, b)`; adds the names in it that nothing binds.
+Result Translator::groupOf(const Node &item, Names &loose) {
+  std::string group;
+  for (const NodePtr &member : item.parts) {
+    if (member->kind == Node::Name && !active.count(member->text) &&
+        !environment.contains(member->text))
+      loose.insert(member->text);
+    else if (!scalar(*member))
+      return std::nullopt;
+    group += (group.empty() ? "(" : ", ") +
+             (member->kind == Node::Name ? member->text : scalar(*member)->text);
+  }
+  return text(group + ")");
+}
+
+/// An expression whose names may be indices that nothing binds yet, which it adds.
+Result Translator::evalLoose(const Node &item, Names &loose) {
+  std::vector<std::string> added;
+  auto addNames = [&](auto &&addNames, const Node &part) -> void {
+    if (part.kind == Node::Name && !environment.contains(part.text) && !active.count(part.text) &&
+        !findInvention(Invention::Value, part.text)) {
+      active.insert(part.text);
+      added.push_back(part.text);
+    }
+    if (part.kind == Node::Binary || part.kind == Node::Unary)
+      for (const NodePtr &inner : part.parts)
+        addNames(addNames, *inner);
+  };
+  addNames(addNames, item);
+  Result value = eval(item);
+  for (const std::string &name : added) {
+    active.erase(name);
+    loose.insert(name);
+  }
+  return value;
+}
+
+/// `, fill=v` of a read of a tensor itself; empty where it has none.
+std::optional<std::string> Translator::fillOf(const Node &node, const Value &whole) {
+  std::string fill;
+  if (node.keywords.size() > 1)
+    return std::nullopt;
+  for (const auto &[keyword, value] : node.keywords) {
+    std::optional<Text> given = scalar(*value);
+    if (keyword != "fill" || !given || whole.tensor.empty())
+      return std::nullopt;
+    fill = ", fill=" + given->text;
+  }
+  return fill;
+}
+
+Result Translator::evalSubscript(const Node &node) {
+  const Node &base = *node.parts[0];
+  if (std::optional<Result> part = evalPart(node))
+    return *part;
   Result whole = eval(base);
   if (!whole || whole->rank() == 0)
     return std::nullopt;
 
-  // Each dim of `whole` is an index of its own, a fixed text, or an index tensor's element.
-  struct Place {
-    enum { Free, Fixed, Gather } kind = Free;
-    std::string offset; // Free
-    Result value;       // Fixed, Gather
-    size_t result = 0;  // position in the result's dims
-  };
   std::vector<Place> places;
   std::vector<Dim> dims;
   Names loose;
@@ -99,22 +214,10 @@ Result Translator::evalSubscript(const Node &node) {
       Dim &made = dims.back();
       if (!lo && !hi)
         continue;
-      std::string from = "0", to = dim.extent;
-      for (auto [bound, result] : {std::pair(lo, &from), std::pair(hi, &to)}) {
-        if (!bound)
-          continue;
-        if (std::optional<int64_t> known = integer(*bound); known && *known < 0) {
-          if (dim.extent.empty())
-            return std::nullopt;
-          *result = dim.extent + " - " + std::to_string(-*known);
-        } else if (std::optional<Text> bounded = scalar(*bound)) {
-          *result = bounded->text;
-        } else {
-          return std::nullopt;
-        }
-      }
-      if (to.empty())
+      auto bounds = sliceBounds(lo, hi, dim);
+      if (!bounds)
         return std::nullopt;
+      const auto &[from, to] = *bounds;
       made.extent = differenceOf(to, from);
       made.bare = false;
       made.parts.clear();
@@ -142,18 +245,10 @@ Result Translator::evalSubscript(const Node &node) {
       continue;
     }
     if (item->kind == Node::Sequence) { // a group
-      std::string group;
-      for (const NodePtr &member : item->parts) {
-        if (member->kind == Node::Name && !active.count(member->text) &&
-            !environment.contains(member->text))
-          loose.insert(member->text);
-        else if (!scalar(*member))
-          return std::nullopt;
-        group += (group.empty() ? "(" : ", ") +
-                 (member->kind == Node::Name ? member->text : scalar(*member)->text);
-      }
       place.kind = Place::Fixed;
-      place.value = text(group + ")");
+      place.value = groupOf(*item, loose);
+      if (!place.value)
+        return std::nullopt;
       places.push_back(std::move(place));
       continue;
     }
@@ -163,39 +258,15 @@ Result Translator::evalSubscript(const Node &node) {
       place.value = text(dim.extent + " - " + std::to_string(-*known), level::Sum);
     } else {
       // `p + r - 1`: its names may all be indices that nothing binds yet.
-      std::vector<std::string> added;
-      auto addNames = [&](auto &&addNames, const Node &part) -> void {
-        if (part.kind == Node::Name && !environment.contains(part.text) &&
-            !active.count(part.text) && !findInvention(Invention::Value, part.text)) {
-          active.insert(part.text);
-          added.push_back(part.text);
-        }
-        if (part.kind == Node::Binary || part.kind == Node::Unary)
-          for (const NodePtr &inner : part.parts)
-            addNames(addNames, *inner);
-      };
-      addNames(addNames, *item);
-      place.value = eval(*item);
-      for (const std::string &name : added) {
-        active.erase(name);
-        loose.insert(name);
-      }
+      place.value = evalLoose(*item, loose);
     }
     if (!place.value)
       return std::nullopt;
     loose.insert_range(place.value->loose);
     place.kind = place.value->rank() ? Place::Gather : Place::Fixed;
     if (place.kind == Place::Gather) {
-      if (!gathered) {
-        gathered = dims.size();
-        dims.insert(dims.end(), place.value->dims.begin(), place.value->dims.end());
-      } else {
-        // `x[rows, columns]`: side by side, they go together.
-        if (*gathered + place.value->rank() != dims.size())
-          return std::nullopt;
-        for (size_t d = 0; d != place.value->rank(); ++d)
-          dims[*gathered + d].bare |= place.value->dims[d].bare;
-      }
+      if (!joinGathered(*place.value, dims, gathered))
+        return std::nullopt;
       place.result = *gathered;
     }
     places.push_back(std::move(place));
@@ -203,28 +274,13 @@ Result Translator::evalSubscript(const Node &node) {
   while (places.size() < whole->rank())
     addFree();
 
-  std::string fill;
-  if (node.keywords.size() > 1)
+  std::optional<std::string> fill = fillOf(node, *whole);
+  if (!fill)
     return std::nullopt;
-  for (const auto &[keyword, value] : node.keywords) {
-    std::optional<Text> given = scalar(*value);
-    if (keyword != "fill" || !given || whole->tensor.empty())
-      return std::nullopt;
-    fill = ", fill=" + given->text;
-  }
   return make(
       std::move(dims),
-      [this, whole = *whole, places, fill](ArrayRef<std::string> indices) {
-        std::vector<std::string> inner;
-        for (const Place &place : places) {
-          if (place.kind == Place::Fixed)
-            inner.push_back(place.value->emit({}).text);
-          else if (place.kind == Place::Gather)
-            inner.push_back(
-                place.value->emit(indices.slice(place.result, place.value->rank())).text);
-          else
-            inner.push_back(sumOf(place.offset, indices[place.result]));
-        }
+      [this, whole = *whole, places, fill = *fill](ArrayRef<std::string> indices) {
+        std::vector<std::string> inner = subscriptsAt(places, indices);
         Text read = emitExactly(whole, inner);
         if (!fill.empty() && !read.text.empty()) // what failed has no text
           read.text.insert(read.text.size() - 1, fill);

@@ -135,6 +135,14 @@ private:
   Result evalUnary(const Node &node);
   Result evalMember(const Node &node);
   Result evalSubscript(const Node &node);
+  std::optional<Result> evalPart(const Node &node);
+  std::optional<std::pair<std::string, std::string>> sliceBounds(const Node *lo, const Node *hi,
+                                                                 const Dim &dim);
+  std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>>
+  evalCat(const CallForm &form);
+  std::optional<std::string> fillOf(const Node &node, const Value &whole);
+  Result groupOf(const Node &item, Names &loose);
+  Result evalLoose(const Node &item, Names &loose);
   Result evalCall(const Node &node);
   Result evalComprehension(llvm::StringRef name, const Node &body, llvm::ArrayRef<Item> items,
                            const Node &call);
