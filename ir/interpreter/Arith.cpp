@@ -232,16 +232,10 @@ struct ArithEmitter {
 /// Bits beyond the width shift everything out, as arith leaves it undefined.
 static bool shifts(Kind kind, uint64_t amount) { return amount < (kind == Kind::I32 ? 32u : 64u); }
 
-bool Compiler::compileArith(Operation *op, Code &nodes) {
-  auto slots = [this](Value value) { return slotOf(value); };
-  ArithEmitter emit{op, slots, nodes};
-  auto numeric = [](Type type) { return type.isIntOrIndexOrFloat(); };
-  if (op->getNumResults() != 1 || !numeric(op->getResult(0).getType()))
-    return false;
-
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case([&](arith::ConstantOp constant) { return emit.constant(constant); })
-      // Floats.
+/// Arithmetic on floats.
+static bool compileFloats(ArithEmitter &emit) {
+  Operation *op = emit.op;
+  return llvm::TypeSwitch<Operation *, bool>(emit.op)
       .Case<arith::AddFOp>([&](auto) { return emit.floats([](auto a, auto b) { return a + b; }); })
       .Case<arith::SubFOp>([&](auto) { return emit.floats([](auto a, auto b) { return a - b; }); })
       .Case<arith::MulFOp>([&](auto) { return emit.floats([](auto a, auto b) { return a * b; }); })
@@ -268,17 +262,24 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
           [&](auto) { return emit.floats([](auto a, auto b) { return std::fmin(a, b); }); })
       .Case([&](arith::NegFOp) {
         Slot a = emit.in(0), r = emit.out();
-        nodes.push_back(kindOf(op->getResult(0).getType()) == Kind::F64
-                            ? unaryNode<double>(op->getLoc(), a, r, [](double x) { return -x; })
-                            : unaryNode<float>(op->getLoc(), a, r, [](float x) { return -x; }));
+        emit.nodes.push_back(
+            Compiler::kindOf(op->getResult(0).getType()) == Kind::F64
+                ? unaryNode<double>(op->getLoc(), a, r, [](double x) { return -x; })
+                : unaryNode<float>(op->getLoc(), a, r, [](float x) { return -x; }));
         return true;
       })
       .Case([&](arith::CmpFOp cmp) {
-        return kindOf(cmp.getLhs().getType()) == Kind::F64
+        return Compiler::kindOf(cmp.getLhs().getType()) == Kind::F64
                    ? emit.compareFloats<double>(cmp.getPredicate())
                    : emit.compareFloats<float>(cmp.getPredicate());
       })
-      // Integers.
+      .Default([](Operation *) { return false; });
+}
+
+/// Arithmetic on integers, and selections.
+static bool compileIntegers(ArithEmitter &emit) {
+  Operation *op = emit.op;
+  return llvm::TypeSwitch<Operation *, bool>(emit.op)
       .Case<arith::AddIOp>(
           [&](auto) { return emit.integers([](auto a, auto b) { return a + b; }); })
       .Case<arith::SubIOp>(
@@ -291,12 +292,12 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
       .Case<arith::XOrIOp>(
           [&](auto) { return emit.integers([](auto a, auto b) { return a ^ b; }); })
       .Case<arith::MaxSIOp>([&](auto) {
-        Kind kind = kindOf(op->getResult(0).getType());
+        Kind kind = Compiler::kindOf(op->getResult(0).getType());
         return emit.integers(
             [=](int64_t a, int64_t b) { return asSigned(kind, a) > asSigned(kind, b) ? a : b; });
       })
       .Case<arith::MinSIOp>([&](auto) {
-        Kind kind = kindOf(op->getResult(0).getType());
+        Kind kind = Compiler::kindOf(op->getResult(0).getType());
         return emit.integers(
             [=](int64_t a, int64_t b) { return asSigned(kind, a) < asSigned(kind, b) ? a : b; });
       })
@@ -307,16 +308,16 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
         return emit.integers([](uint64_t a, uint64_t b) { return std::min(a, b); });
       })
       .Case<arith::ShLIOp>([&](auto) {
-        Kind kind = kindOf(op->getResult(0).getType());
+        Kind kind = Compiler::kindOf(op->getResult(0).getType());
         return emit.integers([=](uint64_t a, uint64_t b) { return shifts(kind, b) ? a << b : 0; });
       })
       .Case<arith::ShRUIOp>([&](auto) {
-        Kind kind = kindOf(op->getResult(0).getType());
+        Kind kind = Compiler::kindOf(op->getResult(0).getType());
         return emit.integers(
             [=](int64_t a, uint64_t b) { return shifts(kind, b) ? asUnsigned(kind, a) >> b : 0; });
       })
       .Case<arith::ShRSIOp>([&](auto) {
-        Kind kind = kindOf(op->getResult(0).getType());
+        Kind kind = Compiler::kindOf(op->getResult(0).getType());
         return emit.integers([=](int64_t a, uint64_t b) {
           return shifts(kind, b) ? a >> b : int64_t(a < 0 ? -1 : 0);
         });
@@ -342,7 +343,13 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
         Slot c = emit.in(0), a = emit.in(1), b = emit.in(2), r = emit.out();
         return emit.add([=](Frame &f, const Node *) { f.slots[r] = f.slots[f.slots[c] ? a : b]; });
       })
-      // Casts.
+      .Default([](Operation *) { return false; });
+}
+
+/// Conversions between the kinds of values.
+static bool compileCasts(ArithEmitter &emit) {
+  Operation *op = emit.op;
+  return llvm::TypeSwitch<Operation *, bool>(emit.op)
       .Case<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp>([&](auto) {
         Slot a = emit.in(0);
         Kind from = emit.kind(op->getOperand(0));
@@ -386,7 +393,13 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
           f.slots[r] = to == Kind::F32 ? int64_t(uint32_t(f.slots[a])) : keep(to, f.slots[a]);
         });
       })
-      // Rounding to storage types, random numbers.
+      .Default([](Operation *) { return false; });
+}
+
+/// Rounding to storage types, and random numbers.
+static bool compileConversions(ArithEmitter &emit) {
+  Operation *op = emit.op;
+  return llvm::TypeSwitch<Operation *, bool>(emit.op)
       .Case([&](tgl::ConvertOp convert) {
         Slot a = emit.in(0), r = emit.out();
         Kind from = emit.kind(op->getOperand(0)), to = emit.kind(op->getResult(0));
@@ -418,7 +431,7 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
       .Case([&](tgl::RandomOp random) {
         llvm::SmallVector<Slot> keys;
         for (Value key : random.getKeys())
-          keys.push_back(slotOf(key));
+          keys.push_back(emit.slotOf(key));
         Slot r = emit.out();
         bool normal = random.getNormal();
         return emit.add([=](Frame &f, const Node *) {
@@ -430,4 +443,15 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
         });
       })
       .Default([](Operation *) { return false; });
+}
+
+bool Compiler::compileArith(Operation *op, Code &nodes) {
+  auto slots = [this](Value value) { return slotOf(value); };
+  ArithEmitter emit{op, slots, nodes};
+  if (op->getNumResults() != 1 || !op->getResult(0).getType().isIntOrIndexOrFloat())
+    return false;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return emit.constant(constant);
+  return compileFloats(emit) || compileIntegers(emit) || compileCasts(emit) ||
+         compileConversions(emit);
 }
