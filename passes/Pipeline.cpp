@@ -59,9 +59,8 @@ private:
 };
 } // namespace
 
-static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options, Phase stopAfter) {
-  if (stopAfter < Phase::Simplify)
-    return;
+/// Forms that can be compared, without what is useless or done twice.
+static void addSimplifyPasses(PipelineBuilder &pipeline, const PipelineOptions &options) {
   // One kernel from here on: library calls are the caller's own statements.
   pipeline.add(createInlinePass());
   // Where sizes are known, numbers from here on.
@@ -88,9 +87,10 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Accumulation written as a tile loop is a reduction.
   pipeline.add(createCollapseTilesPass());
   pipeline.endPhase(Phase::Simplify);
-  if (stopAfter < Phase::Fuse)
-    return;
+}
 
+/// Which computations run together.
+static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &options) {
   // Fewer kinds of reductions, no scans.
   ExpandReductionsPassOptions expandOptions;
   expandOptions.keepExponentials = !options.target.isGpu();
@@ -132,9 +132,10 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
   pipeline.endPhase(Phase::Fuse);
-  if (stopAfter < Phase::Schedule)
-    return;
+}
 
+/// What carries each axis of a nest.
+static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &options) {
   // Sums that are to have an order get it before anything else is made of their axes.
   pipeline.add(createOrderSumsPass());
   // Matrix products hidden in the nests of online algorithms come out.
@@ -193,6 +194,15 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   }
   pipeline.add(createSchedulePass(scheduleOptions));
   pipeline.endPhase(Phase::Schedule);
+}
+
+static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options, Phase stopAfter) {
+  if (stopAfter >= Phase::Simplify)
+    addSimplifyPasses(pipeline, options);
+  if (stopAfter >= Phase::Fuse)
+    addFusePasses(pipeline, options);
+  if (stopAfter >= Phase::Schedule)
+    addSchedulePasses(pipeline, options);
 }
 
 void tegula::buildPipeline(OpPassManager &manager, const PipelineOptions &options,
