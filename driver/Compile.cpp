@@ -328,21 +328,21 @@ static ExitCode writeReport(LoadedFile &loaded, const CompileOptions &options) {
   return writeText(reportPath, **page);
 }
 
-static ExitCode compile(std::optional<Stage> stage) {
-  CompileOptions options;
+/// What the command line says, as options; false where it says it wrongly, which is told.
+static bool readOptions(CompileOptions &options, std::optional<Stage> &stage) {
   options.target = target;
   options.processor = processor;
   options.dependentLaunches = dependentLaunches;
   if (!processor.empty() && !HostTarget::named(processor)) {
     errs() << "tegula: LLVM knows no processor '" << processor << "'\n";
-    return ExitWrongCall;
+    return false;
   }
   bool isDevice = target != "cpu";
   if (isDevice && !isDeviceTarget(target)) {
     errs() << "tegula: --target takes cpu, or a device of capability 8.0 or newer such as sm_80 or "
               "sm_90a, not '"
            << target << "'\n";
-    return ExitWrongCall;
+    return false;
   }
   if (!stage)
     stage = wantedStage(isDevice);
@@ -353,15 +353,15 @@ static ExitCode compile(std::optional<Stage> stage) {
   instance.precision = precision;
   if (!stage || !isPrecision(precision) || !parseSizes(sizeTexts, options.sizes) ||
       !parseConstants(constantTexts, instance.constants) || !parseTypes(typeTexts, instance.types))
-    return ExitWrongCall;
+    return false;
   if (tile.getNumOccurrences() && tile < 1) {
     errs() << "tegula: --tile takes a positive number\n";
-    return ExitWrongCall;
+    return false;
   }
   options.emit.tile = tile;
   if (alignment && !isPowerOf2_32(alignment)) {
     errs() << "tegula: --align takes a power of two\n";
-    return ExitWrongCall;
+    return false;
   }
   options.alignment = alignment;
   options.stopAfter = stage->phase;
@@ -379,8 +379,49 @@ static ExitCode compile(std::optional<Stage> stage) {
   options.pipeline.timing = timing;
   options.pipeline.tensorTile = tensorTile;
   if (!isTensorTile(tensorTile))
-    return ExitWrongCall;
+    return false;
 
+  return true;
+}
+
+/// Writes what the command line asks for of a kernel that is compiled.
+static ExitCode writeCompiled(const CompiledKernel &kernel, const Stage &stage,
+                              const report::DeviceLimits *machine) {
+  if (timing)
+    for (const PhaseTime &time : kernel.times)
+      errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);
+  if (why.getNumOccurrences())
+    return writeText(outPath,
+                     why == "json"
+                         ? formatv("{0:2}\n", json::Value(whyJson(kernel.launches, machine))).str()
+                         : whyText(kernel.launches, machine));
+  if (stage.name == "placed" && stage.phase >= Phase::Lower)
+    return writeText(outPath, placedText(kernel));
+  if (stage.name == layoutsStage) {
+    std::string text = drawLayouts(kernel);
+    return writeText(
+        "-", text.empty()
+                 ? "nothing to draw: no function has tiles of a product, or rows in shared memory\n"
+                 : text);
+  }
+  StringRef text;
+  if (stage.name == "ptx")
+    text = kernel.ptx;
+  else if (stage.name == "cubin")
+    text = StringRef(kernel.cubin.data(), kernel.cubin.size());
+  else if (auto kept = kernel.stages.find(stage.name.str()); kept != kernel.stages.end())
+    text = kept->second;
+  if (text.empty()) {
+    errs() << "tegula: phase " << toString(stage.phase) << " comes before " << stage.name << '\n';
+    return ExitWrongCall;
+  }
+  return writeText(outPath, text);
+}
+
+static ExitCode compile(std::optional<Stage> stage) {
+  CompileOptions options;
+  if (!readOptions(options, stage))
+    return ExitWrongCall;
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
@@ -399,7 +440,7 @@ static ExitCode compile(std::optional<Stage> stage) {
     return ExitWrongCall;
   }
 
-  if (!fitsKernel(*entry, instance))
+  if (!fitsKernel(*entry, options.instance))
     return ExitWrongCall;
   bool asksWhy = why.getNumOccurrences();
   if (reportPath.empty() &&
@@ -409,7 +450,7 @@ static ExitCode compile(std::optional<Stage> stage) {
   }
   const report::DeviceLimits *machine = nullptr;
   if (asksWhy) {
-    if (!isDevice) {
+    if (target == "cpu") {
       errs() << "tegula: --why is for device targets: --target=sm_90a\n";
       return ExitWrongCall;
     }
@@ -437,38 +478,9 @@ static ExitCode compile(std::optional<Stage> stage) {
   }
   if (!*compiled)
     return ExitWrongProgram;
-  const CompiledKernel &kernel = **compiled;
   if (!knowsPasses(*loaded->module, options))
     return ExitWrongCall;
-  if (timing)
-    for (const PhaseTime &time : kernel.times)
-      errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);
-  if (asksWhy)
-    return writeText(outPath,
-                     why == "json"
-                         ? formatv("{0:2}\n", json::Value(whyJson(kernel.launches, machine))).str()
-                         : whyText(kernel.launches, machine));
-  if (stage->name == "placed" && stage->phase >= Phase::Lower)
-    return writeText(outPath, placedText(kernel));
-  if (stage->name == layoutsStage) {
-    std::string text = drawLayouts(kernel);
-    return writeText(
-        "-", text.empty()
-                 ? "nothing to draw: no function has tiles of a product, or rows in shared memory\n"
-                 : text);
-  }
-  StringRef text;
-  if (stage->name == "ptx")
-    text = kernel.ptx;
-  else if (stage->name == "cubin")
-    text = StringRef(kernel.cubin.data(), kernel.cubin.size());
-  else if (auto kept = kernel.stages.find(stage->name.str()); kept != kernel.stages.end())
-    text = kept->second;
-  if (text.empty()) {
-    errs() << "tegula: phase " << toString(stage->phase) << " comes before " << stage->name << '\n';
-    return ExitWrongCall;
-  }
-  return writeText(outPath, text);
+  return writeCompiled(**compiled, *stage, machine);
 }
 
 static ExitCode run() { return compile(std::nullopt); }

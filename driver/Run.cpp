@@ -279,6 +279,57 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
   return ExitSuccess;
 }
 
+/// Takes the arrays of files as inputs, in the types that the kernel declares.
+static ExitCode takeArrays(const Runner &runner, const Given &given,
+                           const std::map<std::string, std::string> &inFiles,
+                           Launch::Inputs &inputs) {
+  for (auto &[name, array] : given.arrays) {
+    auto argument =
+        find_if(runner.kernel().arguments,
+                [&, &name = name](const KernelArgument &one) { return one.name == name; });
+    if (argument == runner.kernel().arguments.end())
+      continue;
+    if (!fits(array.type, argument->dtype))
+      return wrongCall("'" + name + "' is " + toString(argument->dtype) + " (NumPy's " +
+                       npyType(argument->dtype) + "), the array in '" + inFiles.at(name) + "' is " +
+                       array.type);
+    std::optional<Tensor> tensor = toTensor(array, argument->dtype);
+    if (!tensor) {
+      errs() << "tegula: there is no memory for '" << name << "'\n";
+      return ExitMissingResource;
+    }
+    inputs.given.emplace(name, std::move(*tensor));
+  }
+  return ExitSuccess;
+}
+
+/// Writes the results to their files, or shows them where there are none.
+static ExitCode writeResults(const Runner &runner, ArrayRef<unsigned> written,
+                             const std::vector<Tensor> &results,
+                             const std::map<std::string, std::string> &outFiles) {
+  std::string error;
+  for (auto [argument, tensor] : zip(written, results)) {
+    const std::string &name = runner.kernel().arguments[argument].name;
+    auto file = outFiles.find(name);
+    if (file == outFiles.end()) {
+      if (outFiles.empty())
+        show(name, tensor);
+      continue;
+    }
+    std::vector<char> data(tensor.data(), tensor.data() + tensor.bytes());
+    if (tensor.dtype() == DType::I4 || tensor.dtype() == DType::U4) {
+      data.clear();
+      for (int64_t value : tensor.integers())
+        data.push_back(static_cast<char>(value));
+    }
+    if (!writeNpy(file->second, npyType(tensor.dtype()), tensor.shape(), data, error)) {
+      errs() << "tegula: cannot write " << error << '\n';
+      return ExitMissingResource;
+    }
+  }
+  return ExitSuccess;
+}
+
 /// Compiles and runs the kernel on inputs as given or drawn; prints the diagnostics where
 /// `isFirst`, and shows or stores the results where `givesResults`.
 ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &given,
@@ -311,23 +362,8 @@ ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &
   Launch::Inputs inputs;
   inputs.scalars = given.instance.scalars;
   inputs.seed = seed;
-  for (auto &[name, array] : given.arrays) {
-    auto argument =
-        find_if(runner.kernel().arguments,
-                [&, &name = name](const KernelArgument &one) { return one.name == name; });
-    if (argument == runner.kernel().arguments.end())
-      continue;
-    if (!fits(array.type, argument->dtype))
-      return wrongCall("'" + name + "' is " + toString(argument->dtype) + " (NumPy's " +
-                       npyType(argument->dtype) + "), the array in '" + inFiles.at(name) + "' is " +
-                       array.type);
-    std::optional<Tensor> tensor = toTensor(array, argument->dtype);
-    if (!tensor) {
-      errs() << "tegula: there is no memory for '" << name << "'\n";
-      return ExitMissingResource;
-    }
-    inputs.given.emplace(name, std::move(*tensor));
-  }
+  if (ExitCode code = takeArrays(runner, given, inFiles, inputs); code != ExitSuccess)
+    return code;
   Expected<SizeValues> sizes = runner.sizes(signature, given.instance);
   if (!sizes)
     return exitOf(sizes.takeError());
@@ -381,27 +417,7 @@ ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &
 
   if (!givesResults)
     return ExitSuccess;
-  std::string error;
-  for (auto [argument, tensor] : zip(written, *results)) {
-    const std::string &name = runner.kernel().arguments[argument].name;
-    auto file = outFiles.find(name);
-    if (file == outFiles.end()) {
-      if (outFiles.empty())
-        show(name, tensor);
-      continue;
-    }
-    std::vector<char> data(tensor.data(), tensor.data() + tensor.bytes());
-    if (tensor.dtype() == DType::I4 || tensor.dtype() == DType::U4) {
-      data.clear();
-      for (int64_t value : tensor.integers())
-        data.push_back(static_cast<char>(value));
-    }
-    if (!writeNpy(file->second, npyType(tensor.dtype()), tensor.shape(), data, error)) {
-      errs() << "tegula: cannot write " << error << '\n';
-      return ExitMissingResource;
-    }
-  }
-  return ExitSuccess;
+  return writeResults(runner, written, *results, outFiles);
 }
 
 ExitCode run() {
