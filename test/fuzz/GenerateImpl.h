@@ -123,6 +123,8 @@ private:
     Dim dim;          ///< which it subscripts
   };
   bool rows(Rows &rows, const Index &other);
+  struct Scatter;
+  void defineScatterTarget(Scatter &at, const Source *old);
   Value element(Scope scope, Class kind);
   void scatterByReduction();
   void update();

@@ -100,31 +100,31 @@ Value Generator::element(Scope scope, Class kind) {
                               : boolean(scope, 1);
 }
 
-void Generator::scatter() {
-  if (random.chance(25))
-    return accumulate();
-  enum { Output, Temporary, State, Inout } where = static_cast<decltype(Output)>(random.below(4));
-  const Source *old = nullptr;
-  for (const Source &source : sources)
-    if (source.isInout && source.dims.size() == 2)
-      old = &source;
-  if (where == Inout && !old)
-    where = Output;
-  if (where == State && special)
-    where = Temporary;
-
-  // The target, whose elements are all defined.
-  static const std::vector<std::string> types = {"f32",  "f32", "f32", "f64", "f16",
-                                                 "bf16", "i64", "i32", "i8",  "bool"};
-  std::string type = where == Inout || where == State ? "f32" : random.pick(types), name;
-  Class kind = type == "bool" ? Class::Bool : type[0] == 'i' ? Class::Int : Class::Float;
-  Index d;
+/// What a write scatters to: its elements have values before.
+struct Generator::Scatter {
+  enum Where { Output, Temporary, State, Inout } where = Output;
+  std::string type, name;
+  Class kind = Class::Float;
+  Index column;
   Rows row;
   double bound = 8;
-  auto write = [&](const Value &value) { // of inouts and states, which stay small
+
+  /// Values of inouts and states stay small.
+  std::string stored(const Value &value) const {
     return where == Inout || where == State ? "clamp(floor(" + value.text + "), min=-8, max=8)"
                                             : value.text;
-  };
+  }
+};
+
+/// Writes the definition of the target's elements, unless it is `old`, an inout.
+void Generator::defineScatterTarget(Scatter &at, const Source *old) {
+  using enum Scatter::Where;
+  Scatter::Where where = at.where;
+  std::string &type = at.type, &name = at.name;
+  Class kind = at.kind;
+  Index &d = at.column;
+  Rows &row = at.row;
+  double &bound = at.bound;
   if (where == Inout) {
     name = old->name;
     row.dim = old->dims[0];
@@ -141,9 +141,38 @@ void Generator::scatter() {
                                        : "[" + first.name + " in " + row.dim.text + ", " + d.name +
                                              " in " + d.range.text + "]";
     std::string typed = where == Temporary ? ": " + type : "";
-    line((where == State ? "state " : "") + name + typed + left + " = " + write(start));
+    line((where == State ? "state " : "") + name + typed + left + " = " + at.stored(start));
     bound = where == State ? 8 : start.bound;
   }
+}
+
+void Generator::scatter() {
+  if (random.chance(25))
+    return accumulate();
+  using enum Scatter::Where;
+  Scatter at;
+  Scatter::Where &where = at.where;
+  where = static_cast<Scatter::Where>(random.below(4));
+  const Source *old = nullptr;
+  for (const Source &source : sources)
+    if (source.isInout && source.dims.size() == 2)
+      old = &source;
+  if (where == Inout && !old)
+    where = Output;
+  if (where == State && special)
+    where = Temporary;
+
+  // The target, whose elements are all defined.
+  static const std::vector<std::string> types = {"f32",  "f32", "f32", "f64", "f16",
+                                                 "bf16", "i64", "i32", "i8",  "bool"};
+  std::string &type = at.type, &name = at.name;
+  type = where == Inout || where == State ? "f32" : random.pick(types);
+  Class &kind = at.kind;
+  kind = type == "bool" ? Class::Bool : type[0] == 'i' ? Class::Int : Class::Float;
+  Index &d = at.column;
+  Rows &row = at.row;
+  double &bound = at.bound;
+  defineScatterTarget(at, old);
 
   std::string end;
   bool inLoop = random.chance(20) && where != Temporary;
@@ -189,13 +218,13 @@ void Generator::scatter() {
   if (inBlock) {
     line("parallel " + row.index.name + " in " + row.index.range.text + " {");
     indent += 2;
-    line(target + " " + combine + " " + write(value));
+    line(target + " " + combine + " " + at.stored(value));
     if (combine != "=" && random.chance(30)) { // what meets in one way
       Value other = element(scope, kind);
       if (kind == Class::Float)
         other = limited(other, 64);
       if (where != Inout || other.text.find(name + "[") == std::string::npos) {
-        line(target + " " + combine + " " + write(other));
+        line(target + " " + combine + " " + at.stored(other));
         value.bound += other.bound;
         value.error += other.error;
         value.grain = std::max(value.grain, other.grain);
@@ -204,7 +233,7 @@ void Generator::scatter() {
     indent -= 2;
     line("}");
   } else {
-    line(target + " " + combine + " " + write(value) + " for " + row.index.name + " in " +
+    line(target + " " + combine + " " + at.stored(value) + " for " + row.index.name + " in " +
          row.index.range.text + filter);
   }
   if (combine == "+=" && (where == Inout || where == State)) {
