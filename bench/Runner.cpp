@@ -185,6 +185,25 @@ static Error readScalar(const KernelArgument &expected, const ScalarSetting &val
   return takeScalar(expected, argument);
 }
 
+/// Integers of 4 bits as bytes, which references read.
+Error Launch::unpackArgument(size_t index, const KernelArgument &expected, ArrayRef<int64_t> shape,
+                             const Tensor &host) {
+  unpacked[index] = Tensor::make(expected.dtype == DType::I4 ? DType::I8 : DType::U8, shape);
+  if (!unpacked[index])
+    return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name + "'");
+  unpacked[index]->store(host.doubles());
+  if (runner.isDevice()) {
+    Tensor &bytes = *unpacked[index];
+    Expected<DeviceAddress> address = runner.cudaDevice()->allocate(bytes.bytes());
+    if (!address)
+      return address.takeError();
+    unpackedAddresses[index] = *address;
+    if (Error error = runner.cudaDevice()->copyToDevice(*address, bytes.data(), bytes.bytes()))
+      return error;
+  }
+  return Error::success();
+}
+
 Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t> sizes,
                                                Inputs inputs) {
   const CompiledKernel &kernel = runner.kernel();
@@ -286,20 +305,8 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
     }
     if ((expected.dtype == DType::I4 || expected.dtype == DType::U4) &&
         expected.role != KernelArgument::Out) {
-      launch->unpacked[index] =
-          Tensor::make(expected.dtype == DType::I4 ? DType::I8 : DType::U8, shape);
-      if (!launch->unpacked[index])
-        return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name + "'");
-      launch->unpacked[index]->store(host.doubles());
-      if (runner.isDevice()) {
-        Tensor &bytes = *launch->unpacked[index];
-        Expected<DeviceAddress> address = runner.cudaDevice()->allocate(bytes.bytes());
-        if (!address)
-          return address.takeError();
-        launch->unpackedAddresses[index] = *address;
-        if (Error error = runner.cudaDevice()->copyToDevice(*address, bytes.data(), bytes.bytes()))
-          return std::move(error);
-      }
+      if (Error error = launch->unpackArgument(index, expected, shape, host))
+        return std::move(error);
     }
   }
   if (Error error = checkArguments(kernel, launch->arguments, launch->binding))

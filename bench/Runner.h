@@ -119,6 +119,8 @@ public:
 private:
   Launch(Runner &runner, Binding binding) : runner(runner), binding(std::move(binding)) {}
   KernelWork::SizeOf sizeOf() const;
+  llvm::Error unpackArgument(size_t index, const KernelArgument &expected,
+                             llvm::ArrayRef<int64_t> shape, const Tensor &host);
   llvm::Error upload(unsigned argument, const Tensor &from);
 
   Runner &runner;
