@@ -7,6 +7,8 @@
   includes, those and no others; following them never comes back to where one began.
 - No folder has more than 45 files, but for cases that nobody reads from one end to the other (CASES).
 - No source, page or comment uses a retired word of docs/dev/retired.txt.
+- No function has more than 120 lines, and the methods of a class stand in at most 4 files, but for those of LONG_FUNCTIONS and
+  SPREAD_CLASSES, which may not grow.
 """
 import argparse
 import collections
@@ -22,6 +24,34 @@ MOST_FILES = 45
 CASES = re.compile(r"(^|/)(programs|Inputs|corpus|hacks|kernels|cases|rejected|std|results)(/|$)|^test/|^bench/(kernelbench|teaching)")
 # These tell of old words.
 TELL = re.compile(r"^(docs/dev/|docs/results/|CHANGELOG|docs/glossary\.md|support/Switches\.def|test/driver/passes\.test|test/house/)")
+
+
+MOST_LINES = 120
+# Functions that are longer, and how long they are.
+LONG_FUNCTIONS = {
+    "DeviceContraction::emitPersistentTiles": 161,
+    "DeviceContraction::prepackPixels": 123,
+    "DeviceEmitter::emitSort": 125,
+    "DeviceEmitter::planRow": 158,
+    "rankTiles": 169,
+}
+MOST_CLASS_FILES = 4
+# Classes whose methods stand in more files, and in how many: by the top folder in which they are declared.
+SPREAD_CLASSES = {
+    "codegen:DeviceEmitter": 15,
+    "codegen:Emitter": 12,
+    "frontend:Emitter": 7,
+    "frontend:Translator": 7,
+    "ir:Compiler": 7,
+    "strategies:DeviceContraction": 17,
+    "strategies:FusedTileLoop": 8,
+    "symbolic:IndexExpr": 5,
+    "test:Generator": 6,
+}
+DEFINED = re.compile(r"(\w+(?:::~?\w+)*)\s*\(")
+CLASS = re.compile(r"^(?:class|struct) (\w+)(?: final)?(?:\s*:[^;{]*)?\s*\{", re.M)
+METHOD = re.compile(r"^(?!\s|//|#|using\b|return\b)[^\n;]*?\b(\w+)::~?\w+\(", re.M)
+NO_FUNCTION = ("namespace", "class", "struct", "union", "enum", "extern", "public:", "protected:", "private:")
 
 
 def tracked(root):
@@ -100,6 +130,59 @@ def check_sizes(files):
             yield f"{folder}: {size} files, more than {MOST_FILES}: what belongs together wants a folder of its own"
 
 
+def functions(text):
+    """The functions of a source and their lines: (name, first line, number of lines), by the layout of clang-format."""
+    lines = text.splitlines()
+    head, inner = 0, 0  # the last lines that begin something: at the margin, and inside of a class
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if line and indent == 0 and line[0] not in "}/#":
+            head = inner = number
+        elif line and indent == 2 and line[2] not in "}/#:":
+            inner = number
+        in_class = lines[head].startswith(("class", "struct", "public:", "protected:", "private:"))
+        if line == "}":
+            first = head
+        elif line == "  }" and in_class:
+            first = inner
+        else:
+            continue
+        begin = lines[first].strip()
+        name = DEFINED.search(" ".join(part.strip() for part in lines[first:first + 3]))
+        if name and not begin.startswith(NO_FUNCTION):
+            yield name[1].removeprefix("tegula::"), first + 1, number - first + 1
+
+
+def check_functions(root, files):
+    for name in files:
+        if pathlib.PurePath(name).suffix not in {".cpp", ".h"}:
+            continue
+        for function, line, count in functions((root / name).read_text(errors="replace")):
+            if count > LONG_FUNCTIONS.get(function, MOST_LINES):
+                yield (f"{name}:{line}: {function} has {count} lines, more than {LONG_FUNCTIONS.get(function, MOST_LINES)}: "
+                       "give its steps names of their own")
+
+
+def check_classes(root, files):
+    texts = {name: (root / name).read_text(errors="replace") for name in files if pathlib.PurePath(name).suffix in {".cpp", ".h"}}
+    declared = collections.defaultdict(set)  # class: top folders
+    for name, text in texts.items():
+        for found in CLASS.findall(text):
+            declared[found].add(pathlib.PurePath(name).parts[0])
+    defined = collections.defaultdict(set)
+    for name, text in texts.items():
+        for found in set(METHOD.findall(text)):
+            top = pathlib.PurePath(name).parts[0]
+            # Classes of one name: each folder's own.
+            if folders := declared.get(found):
+                defined[(top if top in folders else min(folders), found)].add(name)
+    for (top, found), places in sorted(defined.items()):
+        most = SPREAD_CLASSES.get(f"{top}:{found}", MOST_CLASS_FILES)
+        if len(places) > most:
+            yield (f"{top}: methods of {found} stand in {len(places)} files, more than {most}: "
+                   "make what belongs together a class or functions of its own")
+
+
 def check_words(root, files):
     rows = [line.split("\t") for line in (root / "docs/dev/retired.txt").read_text().splitlines() if line and line[0] != "#"]
     new = {old: word for old, word in rows}
@@ -117,7 +200,10 @@ def main():
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
     root = parser.parse_args().root
     files = tracked(root)
-    wrong = [*check_includes(root, files), *check_sizes(files), *check_words(root, files)]
+    wrong = [
+        *check_includes(root, files), *check_sizes(files), *check_words(root, files), *check_functions(root, files),
+        *check_classes(root, files)
+    ]
     print("\n".join(wrong) if wrong else f"{len(files)} files keep the rules of the house")
     return 1 if wrong else 0
 

@@ -60,6 +60,25 @@ class House(unittest.TestCase):
         self.write("low/Low.h", "\n// The TileRest of it, not of MyTileRest.\n")
         self.assertEqual(self.told().count("TileRest"), 1)
 
+    def test_long_function(self):
+        body = "  work();\n"
+        self.write("low/Low.cpp", "void Low::fits(int a,\n              int b) {\n" + body * 117 + "}\n\nvoid Low::grows() {\n" + body * 119 + "}\n")
+        self.write("low/Inner.cpp", "namespace {\nstruct Pass {\n  int a;\n  void run() {\n" + "  " + ("  " + body) * 120 + "  }\n};\n} // namespace\n")
+        told = self.told()
+        self.assertIn("low/Low.cpp:122: Low::grows has 121 lines, more than 120", told)
+        self.assertIn("low/Inner.cpp:4: run has 122 lines", told)
+        self.assertNotIn("fits", told)
+
+    def test_class_over_many_files(self):
+        self.write("low/Low.h", "class Wide {\n};\nclass Fits {\n};\nnamespace free {\n}\n")
+        for number in range(5):
+            fits = "void Fits::step() {}\n" if number else ""
+            self.write(f"low/Part{number}.cpp", f"{fits}int Wide::part{number}() {{}}\nint free::part{number}() {{}}\n")
+        told = self.told()
+        self.assertIn("low: methods of Wide stand in 5 files, more than 4", told)
+        self.assertNotIn("Fits", told)
+        self.assertNotIn("free", told)
+
 
 if __name__ == "__main__":
     unittest.main()
