@@ -125,15 +125,46 @@ std::optional<Outline> tegula::outlineTo(Operation *anchor, Operation *op, Array
   return outlineAt(op, needs, found - needs.chain.begin() + 1);
 }
 
-void tegula::reportOnlyWithin(Operation *moved, ArrayRef<Value> left, const IRMapping &map,
+/// Whether a launch's guard is why the read stays inside its tensor: nothing at its place proves
+/// it. A guard holds at points of the axes that the subscript had in the program. Simplified, it
+/// may have fewer: `b[i] % n` of a tensor whose size n is 1 is 0 at every i.
+static bool isInBoundsByGuard(ReadOp read, Prover &prover) {
+  if (read.getChecked() || read.getFill())
+    return false;
+  AxisScope scope(prover, read);
+  return !llvm::all_of(llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims()),
+                       [&](auto pair) {
+                         auto [subscript, dim] = pair;
+                         return scope.provesInBounds(subscript, dim.getExpr());
+                       });
+}
+
+/// The read happens only where the lengths are positive.
+static void readOnlyWithin(ReadOp read, ArrayRef<ValueExpr> lengths) {
+  OpBuilder builder(read);
+  Location loc = read.getLoc();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0), guard = read.getGuard();
+  for (const ValueExpr &length : lengths) {
+    Value has = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                      IndexOp::create(builder, loc, length), zero);
+    guard = guard ? arith::AndIOp::create(builder, loc, guard, has) : has;
+  }
+  read.getGuardMutable().assign(guard);
+}
+
+void tegula::accessOnlyWithin(Operation *moved, ArrayRef<Value> left, const IRMapping &map,
                               Prover &prover) {
-  SmallVector<IndexedOp> accesses;
+  SmallVector<IndexedOp> checked;
+  SmallVector<ReadOp> guarded;
   moved->walk([&](Operation *op) {
-    if ((isa<ReadOp>(op) && cast<ReadOp>(op).getChecked()) ||
-        (isa<WriteOp>(op) && cast<WriteOp>(op).getChecked()))
-      accesses.push_back(cast<IndexedOp>(op));
+    auto read = dyn_cast<ReadOp>(op);
+    auto write = dyn_cast<WriteOp>(op);
+    if ((read && read.getChecked()) || (write && write.getChecked()))
+      checked.push_back(cast<IndexedOp>(op));
+    else if (read && isInBoundsByGuard(read, prover))
+      guarded.push_back(read);
   });
-  if (accesses.empty())
+  if (checked.empty() && guarded.empty())
     return;
   SmallVector<ValueExpr> lengths;
   for (Value axis : left) {
@@ -152,7 +183,9 @@ void tegula::reportOnlyWithin(Operation *moved, ArrayRef<Value> left, const IRMa
   if (lengths.empty())
     return;
   MLIRContext *context = moved->getContext();
-  for (IndexedOp access : accesses) {
+  for (ReadOp read : guarded)
+    readOnlyWithin(read, lengths);
+  for (IndexedOp access : checked) {
     SmallVector<Attribute> conditions;
     if (auto known = access->getAttrOfType<ArrayAttr>(reportsWhereAttrName))
       conditions.append(known.begin(), known.end());
@@ -265,7 +298,7 @@ std::optional<AxesTemp> tegula::storeOutlined(Operation *op, const Outline &wher
   Value computed = inside.clone(*op, map)->getResult(0);
   WriteOp::create(inside, loc, computed, temp->tensor, temp->subscriptsIn(map));
   eraseUnusedOps(statement.getBody().front());
-  reportOnlyWithin(statement, where.left, map, prover);
+  accessOnlyWithin(statement, where.left, map, prover);
   OpBuilder here(op);
   value.replaceAllUsesWith(ReadOp::create(here, loc, temp->tensor, temp->subscripts));
   return temp;

@@ -47,10 +47,12 @@ std::optional<Outline> outline(mlir::Operation *op, llvm::ArrayRef<mlir::Value> 
 std::optional<Outline> outlineTo(mlir::Operation *anchor, mlir::Operation *op,
                                  llvm::ArrayRef<mlir::Value> needs);
 
-/// Lets the checked accesses in `moved`, a copy outside of the axes `left`, report only where these
-/// have points. `map` tells what stands there for values of the original place. An axis whose
-/// length is not known there counts as one that has points.
-void reportOnlyWithin(mlir::Operation *moved, llvm::ArrayRef<mlir::Value> left,
+/// Lets `moved`, a copy outside of the axes `left`, access only what the original does where these
+/// have no points: checked accesses report, and reads that nothing but a launch's guard keeps
+/// inside their tensors happen, only where they have points. `map` tells what stands there for
+/// values of the original place. An axis whose length is not known there counts as one that has
+/// points.
+void accessOnlyWithin(mlir::Operation *moved, llvm::ArrayRef<mlir::Value> left,
                       const mlir::IRMapping &map, Prover &prover);
 
 /// A temporary with one dim for each axis, and the subscripts of the element of a point.

@@ -252,7 +252,7 @@ private:
         flush(sinks, builder, map);
         emitLoop(&op, builder, map);
       } else if (extraAxes(variation.of(&op)).empty()) {
-        reportOnlyWithin(builder.clone(op, map), axesWithout({}), map, prover);
+        accessOnlyWithin(builder.clone(op, map), axesWithout({}), map, prover);
       }
     }
     if (isLoop(from.getParentOp())) {
@@ -390,7 +390,7 @@ private:
       return value;
     for (Value used : valuesUsedBy(def))
       compute(used, builder, map);
-    reportOnlyWithin(builder.clone(*def, map), left, map, prover);
+    accessOnlyWithin(builder.clone(*def, map), left, map, prover);
     return map.lookup(value);
   }
 

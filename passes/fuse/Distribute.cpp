@@ -104,9 +104,9 @@ struct DistributePass : Counted<tegula::impl::DistributePassBase<DistributePass>
       IRMapping map;
       OpBuilder before(where->anchor);
       for (Operation *needed : where->ops)
-        reportOnlyWithin(before.clone(*needed, map), where->left, map, prover);
+        accessOnlyWithin(before.clone(*needed, map), where->left, map, prover);
       Operation *copy = before.clone(*op, map);
-      reportOnlyWithin(copy, where->left, map, prover);
+      accessOnlyWithin(copy, where->left, map, prover);
       op->getResult(0).replaceAllUsesWith(copy->getResult(0));
     } else if (!storeOutlined(op, *where, nameFor(op), prover, tileSize)) {
       return;
