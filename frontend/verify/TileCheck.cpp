@@ -25,7 +25,7 @@ namespace {
 constexpr double maxWork = 1000, maxBroadWork = 150;
 constexpr uint64_t maxSteps = 400000;
 constexpr double maxElements = maxSteps; // of one tensor
-constexpr unsigned dataTried = 2;        // at the first sizes
+constexpr unsigned dataTried = 4;        // at the first sizes
 constexpr unsigned nudgesTried = 4;
 
 //===----------------------------------------------------------------------===//
@@ -78,8 +78,10 @@ std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program,
   for (unsigned i = 0; i < 150 && sampler.next(); ++i) {
     Sizes sizes;
     double work = 1, broad = 0;
+    int64_t largest = 0;
     for (const auto &[name, value] : sampler.sizes()) {
       sizes[name] = value;
+      largest = std::max(largest, value);
       work *= std::max<int64_t>(value, 1);
       broad += value > 2;
     }
@@ -100,7 +102,7 @@ std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program,
     for (const Stmt *loop : slice.loops) {
       std::optional<int64_t> lo = valueOf(loop->vars[0]->lo, sizes);
       std::optional<int64_t> hi = valueOf(loop->vars[0]->hi, sizes);
-      int64_t extent = lo && hi ? *hi - *lo : 4;
+      int64_t extent = lo && hi ? *hi - *lo : largest; // of data, which is at most that
       // Beyond 7 there is nothing new: 2 and 3 leave ragged tiles there.
       extents += std::clamp<int64_t>(extent, 0, 7) - 0.1 * (extent % 6 == 0);
     }
@@ -181,16 +183,18 @@ double lastBits(tegula::DType type) {
   }
 }
 
-HostTensor randomTensor(tegula::DType type, llvm::ArrayRef<int64_t> shape, Randomness &random,
-                        const Data &data) {
+/// `maxLength`: the most that an integer should be that is the length of a range.
+HostTensor randomTensor(tegula::DType type, llvm::ArrayRef<int64_t> shape, int64_t maxLength,
+                        Randomness &random, const Data &data) {
   HostTensor tensor(type, shape);
   double scale = data.seed == 0 ? 1 : 3;
   Randomness nudges(data.nudge);
+  // As a mask both ways; as a subscript small enough for most dims; as a length of several tiles.
+  uint64_t integers = type == tegula::DType::Bool ? 2 : data.seed % 2 ? maxLength + 1 : 3;
   for (int64_t i = 0, n = tensor.numElements(); i < n; ++i) {
     double nudged = data.nudge ? 1 + (double(nudges.next() % 3) - 1) * lastBits(type) : 1;
-    tensor.set(i, isFloat(type) ? random.normal() * scale * nudged
-                                // As a subscript small enough for most dims, as a mask both ways.
-                                : double(random.next() % (type == tegula::DType::Bool ? 2 : 3)));
+    tensor.set(i,
+               isFloat(type) ? random.normal() * scale * nudged : double(random.next() % integers));
   }
   return tensor;
 }
@@ -284,6 +288,9 @@ std::optional<TileChecker::Run> TileChecker::run(ModuleOp module, const Sizes &s
   kernel.setSizesAttr(ArrayAttr::get(&context, definitions));
 
   Randomness random(data.seed + 1);
+  int64_t maxLength = 2;
+  for (const auto &size : sizes)
+    maxLength = std::max(maxLength, size.second);
   std::vector<HostTensor> inputs;
   std::vector<InterpreterScalar> scalars;
   Run result;
@@ -304,7 +311,8 @@ std::optional<TileChecker::Run> TileChecker::run(ModuleOp module, const Sizes &s
     llvm::SmallVector<int64_t> shape;
     for (tgl::IndexExprAttr dim : tensor.getDims())
       shape.push_back(*valueOf(dim.getExpr(), sizes));
-    inputs.push_back(randomTensor(*dtypeOf(tensor.getElementType()), shape, random, data));
+    inputs.push_back(
+        randomTensor(*dtypeOf(tensor.getElementType()), shape, maxLength, random, data));
   }
   InterpreterOptions options;
   options.maxSteps = maxSteps;
