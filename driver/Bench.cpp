@@ -30,59 +30,65 @@ static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("This kernel alone (default: those that the "
                                                 "reference has a function for)"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<std::string> reference("ref", cl::value_desc("FILE"),
                                       cl::desc("The reference: TorchScript text or a .pt module "
                                                "(default: FILE.ref.py beside FILE.tgl)"),
-                                      cl::sub(sub));
+                                      cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
                                        cl::desc("Run at these sizes instead of the reference's"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
-                                           cl::desc("Constants, scalars"), cl::sub(sub));
+                                           cl::desc("Constants, scalars"), cl::cat(inputOptions),
+                                           cl::sub(sub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
-                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+                                       cl::desc("Types of generic parameters"),
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
                                       cl::desc("Of products, for a kernel that does not say"),
-                                      cl::sub(sub));
+                                      cl::cat(precisionOptions), cl::sub(sub));
 static cl::opt<std::string>
     tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                cl::desc("The tile of matrix products on tensor cores, where it is possible"),
-               cl::sub(sub));
+               cl::cat(schedulingOptions), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
-                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
+                                   cl::desc("The machine"), cl::init("cpu"), cl::cat(targetOptions),
+                                   cl::sub(sub));
 static cl::opt<bool> tuned("tuned",
                            cl::desc("On a device: with the schedules that `tegula tune` kept"),
-                           cl::sub(sub));
-static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
+                           cl::cat(schedulingOptions), cl::sub(sub));
+static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"),
+                               cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<std::string>
     ablatePasses("ablate", cl::ValueOptional, cl::value_desc("licm,gvn"),
                  cl::desc("Leave out each pass in turn, ours and LLVM's, or those named, "
                           "and tell what it is worth; without libtorch"),
-                 cl::sub(sub));
+                 cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<bool> dependentLaunches(
     "dependent-launches",
-    cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"), cl::sub(sub));
+    cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
+    cl::cat(schedulingOptions), cl::sub(sub));
 static cl::opt<unsigned>
     graphCalls("graph", cl::value_desc("CALLS"),
                cl::desc("Time so many calls captured in a CUDA graph, libtorch's too (at least 1)"),
-               cl::init(0), cl::sub(sub));
+               cl::init(0), cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<bool> checkedMode("checked",
                                  cl::desc("Verify every access and definition while running"),
-                                 cl::sub(sub));
+                                 cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
-                             cl::sub(sub));
+                             cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print one JSON object a case (docs/bench.md)"),
-                          cl::sub(sub));
+                          cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<unsigned> threads("threads",
                                  cl::desc("Threads of kernel and libtorch (default: all)"),
-                                 cl::init(0), cl::sub(sub));
-static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
+                                 cl::init(0), cl::cat(targetOptions), cl::sub(sub));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0),
+                              cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<double> seconds("seconds", cl::desc("Time to measure for, each case"), cl::init(1),
-                               cl::sub(sub));
+                               cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<double> deadline("deadline",
                                 cl::desc("Seconds after which a case that hangs is given up"),
-                                cl::init(300), cl::sub(sub));
+                                cl::init(300), cl::cat(measuringOptions), cl::sub(sub));
 
 namespace {
 

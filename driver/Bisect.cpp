@@ -25,35 +25,40 @@ static cl::SubCommand sub("bisect", "Find the pass after which a result or a tim
 static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("The kernel (default: the file's last)"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
                                        cl::desc("Sizes (default: the first case of FILE.ref.py)"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
-                                           cl::desc("Constants, scalars"), cl::sub(sub));
+                                           cl::desc("Constants, scalars"), cl::cat(inputOptions),
+                                           cl::sub(sub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
-                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+                                       cl::desc("Types of generic parameters"),
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
-                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
-static cl::opt<bool> exact("exact", cl::desc("Every bit must stay"), cl::sub(sub));
+                                   cl::desc("The machine"), cl::init("cpu"), cl::cat(targetOptions),
+                                   cl::sub(sub));
+static cl::opt<bool> exact("exact", cl::desc("Every bit must stay"), cl::cat(measuringOptions),
+                           cl::sub(sub));
 static cl::opt<bool>
     timeMode("time", cl::desc("Look for the run after which the kernel is slower, not wrong"),
-             cl::sub(sub));
+             cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<double> slower("slower", cl::value_desc("1.1"), cl::init(1.1),
                               cl::desc("With --time: how many times as long is wrong"),
-                              cl::sub(sub));
+                              cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<uint64_t> from("from", cl::desc("With --time: the first run"), cl::init(1),
-                              cl::sub(sub));
+                              cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<uint64_t> to("to", cl::desc("With --time: the last run (default: of all)"),
-                            cl::init(PassRuns::all), cl::sub(sub));
+                            cl::init(PassRuns::all), cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<unsigned> threads("threads", cl::desc("Threads of the kernel (default: all)"),
-                                 cl::init(0), cl::sub(sub));
-static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
+                                 cl::init(0), cl::cat(targetOptions), cl::sub(sub));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0),
+                              cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<double> seconds("seconds", cl::desc("With --time: time to measure for, each run"),
-                               cl::init(0.2), cl::sub(sub));
+                               cl::init(0.2), cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<double> deadline("deadline",
                                 cl::desc("Seconds after which code that hangs is given up"),
-                                cl::init(300), cl::sub(sub));
+                                cl::init(300), cl::cat(measuringOptions), cl::sub(sub));
 
 namespace {
 

@@ -24,27 +24,28 @@ static cl::SubCommand sub("check", "Say what is wrong with programs");
 static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."),
                                    cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print diagnostics as JSON Lines (docs/diagnostics.md)"),
-                          cl::sub(sub));
+                          cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> onlyKernel("kernel", cl::value_desc("NAME"),
                                        cl::desc("Check this kernel alone (default: all)"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 
 static cl::opt<bool> guards("guards",
                             cl::desc("List what every launch checks of the sizes, and the "
                                      "declarations that would prove it"),
-                            cl::sub(sub));
+                            cl::cat(outputOptions), cl::sub(sub));
 
 static cl::opt<std::string>
     target("target", cl::value_desc("sm_90a"),
            cl::desc("A device: say also what bounds each launch there, and why no faster strategy "
                     "computes it, as compile --why does"),
-           cl::sub(sub));
+           cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<std::string> machineName("machine", cl::value_desc("h200|h100"),
                                         cl::desc("With --target: the card (default: h200 for "
                                                  "sm_90a)"),
-                                        cl::sub(sub));
+                                        cl::cat(targetOptions), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
-                                       cl::desc("With --target: sizes"), cl::sub(sub));
+                                       cl::desc("With --target: sizes"), cl::cat(inputOptions),
+                                       cl::sub(sub));
 
 /// `0 <= 2*i < M for i in 0:N where N - i - 1 >= 0`.
 static std::string conditionOf(const checked::Program &program, const checked::Guard &guard) {

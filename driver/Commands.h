@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A command is a file of this folder: its options, registered for its cl::SubCommand, and a
-// function that does it. It is declared here and listed in main.cpp.
+// A command is a file of this folder: its options, each with its cl::SubCommand and a group of
+// OptionGroups.h, and a function that does it. It is declared here and listed in main.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_DRIVER_COMMANDS_H
 #define TEGULA_DRIVER_COMMANDS_H
 
 #include "driver/ExitCode.h"
-#include "llvm/Support/CommandLine.h"
+#include "driver/OptionGroups.h"
 
 namespace tegula {
 

@@ -32,85 +32,92 @@ static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"),
                                  cl::sub(layoutSub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("The kernel (default: the file's last)"),
-                                       cl::sub(sub), cl::sub(layoutSub));
+                                       cl::cat(inputOptions), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<std::string> emitWhat("emit",
                                      cl::value_desc("ast|tgl|scheduled|placed|llvm|asm|ptx|cubin"),
-                                     cl::desc("What to print (default: scheduled)"), cl::sub(sub));
+                                     cl::desc("What to print (default: scheduled)"),
+                                     cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> stopAfter("stop-after", cl::value_desc("PHASE"),
-                                      cl::desc("Print the IR after this phase"), cl::sub(sub));
+                                      cl::desc("Print the IR after this phase"),
+                                      cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|sm_80|sm_90a"),
-                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub),
-                                   cl::sub(layoutSub));
+                                   cl::desc("The machine"), cl::init("cpu"), cl::cat(targetOptions),
+                                   cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<unsigned>
     alignment("align", cl::value_desc("BYTES"),
               cl::desc("Device code: what addresses of tensors are multiples of "
                        "(default: of their elements)"),
-              cl::init(0), cl::sub(sub), cl::sub(layoutSub));
+              cl::init(0), cl::cat(targetOptions), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<bool> dependentLaunches(
     "dependent-launches",
-    cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"), cl::sub(sub));
+    cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
+    cl::cat(schedulingOptions), cl::sub(sub));
 static cl::opt<std::string> processor("processor", cl::value_desc("x86-64-v3"),
                                       cl::desc("The processor of --target=cpu, by LLVM's name "
                                                "(default: this machine's)"),
-                                      cl::sub(sub));
+                                      cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<std::string> outPath("o", cl::value_desc("OUT"), cl::desc("Where to write"),
-                                    cl::init("-"), cl::sub(sub));
+                                    cl::init("-"), cl::cat(outputOptions), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
-                                       cl::desc("Sizes known when compiling"), cl::sub(sub),
-                                       cl::sub(layoutSub));
+                                       cl::desc("Sizes known when compiling"),
+                                       cl::cat(inputOptions), cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
-                                           cl::desc("Compile-time constants"), cl::sub(sub),
-                                           cl::sub(layoutSub));
+                                           cl::desc("Compile-time constants"),
+                                           cl::cat(inputOptions), cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
-                                       cl::desc("Types of generic parameters"), cl::sub(sub),
-                                       cl::sub(layoutSub));
+                                       cl::desc("Types of generic parameters"),
+                                       cl::cat(inputOptions), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<unsigned> rank("rank", cl::desc("How many dims '...' stands for"), cl::init(1),
-                              cl::sub(sub), cl::sub(layoutSub));
+                              cl::cat(inputOptions), cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> givenOptionals("with", cl::value_desc("bias"),
                                             cl::desc("Optional tensors that are passed"),
-                                            cl::CommaSeparated, cl::sub(sub), cl::sub(layoutSub));
+                                            cl::CommaSeparated, cl::cat(inputOptions), cl::sub(sub),
+                                            cl::sub(layoutSub));
 static cl::list<std::string> disabled("disable", cl::value_desc("tgl-fuse"),
                                       cl::desc("Passes left out: ours, LLVM's by name"),
-                                      cl::CommaSeparated, cl::sub(sub));
+                                      cl::CommaSeparated, cl::cat(schedulingOptions), cl::sub(sub));
 static cl::list<std::string> enabled("enable", cl::value_desc("slsr"),
                                      cl::desc("Passes of LLVM that are otherwise left out"),
-                                     cl::CommaSeparated, cl::sub(sub));
+                                     cl::CommaSeparated, cl::cat(schedulingOptions), cl::sub(sub));
 static cl::list<std::string>
     printAfter("print-after", cl::value_desc("tgl-fuse|all"),
                cl::desc("Print the IR after these passes to standard error"), cl::CommaSeparated,
-               cl::sub(sub));
+               cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<int64_t> tile("tile", cl::desc("Elements of a tile where no schedule says"),
-                             cl::init(EmitOptions().tile), cl::sub(sub));
+                             cl::init(EmitOptions().tile), cl::cat(schedulingOptions),
+                             cl::sub(sub));
 static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
                                       cl::desc("Of products, for a kernel that does not say"),
-                                      cl::sub(sub));
+                                      cl::cat(precisionOptions), cl::sub(sub));
 static cl::opt<std::string>
     tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                cl::desc("The tile of matrix products on tensor cores, where it is possible"),
-               cl::sub(sub));
-static cl::opt<bool> timing("timing", cl::desc("Print the times of all passes"), cl::sub(sub));
+               cl::cat(schedulingOptions), cl::sub(sub));
+static cl::opt<bool> timing("timing", cl::desc("Print the times of all passes"),
+                            cl::cat(debuggingOptions), cl::sub(sub));
 // In place of LLVM's own option of that name, which no pass manager here heeds.
 static cl::alias timePasses("time-passes", cl::desc("The same as --timing"), cl::aliasopt(timing));
 static cl::opt<bool> locations("locations", cl::desc("Print where each operation comes from"),
-                               cl::sub(sub));
+                               cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<bool>
     lineTables("lines", cl::desc("Device code tells lines of the program (.loc, for profilers)"),
-               cl::sub(sub));
+               cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<std::string>
     reportPath("report", cl::value_desc("FILE.html"),
-               cl::desc("Write a page on the program, its IR, code and figures"), cl::sub(sub));
+               cl::desc("Write a page on the program, its IR, code and figures"),
+               cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> why("why", cl::ValueOptional, cl::value_desc("json"),
                                 cl::desc("Say for each launch its strategy, what bounds it, and "
                                          "why other strategies do not compute it"),
-                                cl::sub(sub));
+                                cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> machineName(
     "machine", cl::value_desc("h200|h100"),
     cl::desc("With --report and --why: the device for occupancy and roofline (default: h200 "
              "for sm_90a)"),
-    cl::sub(sub));
+    cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<double> microseconds("microseconds", cl::value_desc("12.5"), cl::init(0),
                                     cl::desc("With --report: what a call took there"),
-                                    cl::sub(sub));
+                                    cl::cat(outputOptions), cl::sub(sub));
 
 /// A stage that --emit names: its text in CompiledKernel::stages, and the phase after which it is
 /// there.

@@ -22,7 +22,7 @@ static cl::opt<std::string> wanted(cl::Positional, cl::desc("CODE (without it: t
 static cl::opt<bool>
     asJson("json",
            cl::desc("Print one JSON object a line: code, name, severity, title, wrong, right"),
-           cl::sub(sub));
+           cl::cat(outputOptions), cl::sub(sub));
 
 static StringRef severityName(Severity severity) {
   return severity == Severity::Error     ? "error"

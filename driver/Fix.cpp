@@ -21,9 +21,9 @@ static cl::SubCommand sub("fix", "Apply the safe edits of diagnostics to program
 static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."),
                                    cl::sub(sub));
 static cl::opt<bool> maybe("maybe", cl::desc("Apply the first suggestion where none is safe, too"),
-                           cl::sub(sub));
+                           cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<bool> diff("diff", cl::desc("Show what would change as a patch, and write nothing"),
-                          cl::sub(sub));
+                          cl::cat(outputOptions), cl::sub(sub));
 
 static ExitCode fixFile(StringRef path) {
   std::unique_ptr<LoadedFile> loaded = load(path);

@@ -20,7 +20,7 @@ static cl::list<std::string>
     paths(cl::Positional, cl::OneOrMore,
           cl::desc("FILE-OR-FOLDER... ('-': standard input to standard output)"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only name the files that would change"),
-                               cl::sub(sub));
+                               cl::cat(outputOptions), cl::sub(sub));
 
 static ExitCode formatFile(StringRef path) {
   std::unique_ptr<LoadedFile> loaded = load(path);

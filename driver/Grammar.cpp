@@ -23,7 +23,7 @@ static cl::opt<Notation> format(
     cl::values(clEnumValN(Notation::Lark, "lark", "Lark"),
                clEnumValN(Notation::Llguidance, "llguidance", "llguidance, a dialect of Lark's"),
                clEnumValN(Notation::Gbnf, "gbnf", "llama.cpp's, which others read too")),
-    cl::sub(sub));
+    cl::cat(outputOptions), cl::sub(sub));
 
 static ExitCode run() {
   grammar::Grammar grammar = grammar::read(grammarText());

@@ -16,8 +16,9 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("passes", "List passes, strategies and switches: what --disable takes");
-static cl::opt<bool>
-    asJson("json", cl::desc("As JSON: a list of {name, kind, phase, does, targets}"), cl::sub(sub));
+static cl::opt<bool> asJson("json",
+                            cl::desc("As JSON: a list of {name, kind, phase, does, targets}"),
+                            cl::cat(outputOptions), cl::sub(sub));
 
 namespace {
 struct Row {

@@ -29,13 +29,13 @@ namespace tegula {
 static cl::SubCommand sub("prompt",
                           "Print what a model needs to know to write or repair a program");
 static cl::opt<std::string> task("task", cl::desc("The PyTorch module, or a description in words"),
-                                 cl::value_desc("FILE"), cl::sub(sub));
-static cl::opt<unsigned> exampleCount("examples", cl::init(3), cl::sub(sub),
+                                 cl::value_desc("FILE"), cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<unsigned> exampleCount("examples", cl::init(3), cl::cat(outputOptions), cl::sub(sub),
                                       cl::desc("How many examples (3), those nearest to the task"));
 static cl::opt<std::string> program("program", cl::desc("The program that was refused"),
-                                    cl::value_desc("FILE"), cl::sub(sub));
+                                    cl::value_desc("FILE"), cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<std::string>
-    repair("repair", cl::value_desc("FILE"), cl::sub(sub),
+    repair("repair", cl::value_desc("FILE"), cl::cat(inputOptions), cl::sub(sub),
            cl::desc("What 'tegula check' said of it, as text or JSON Lines"));
 
 constexpr size_t textBytes = 1 << 20;

@@ -30,60 +30,63 @@ static cl::SubCommand sub("run", "Run a kernel on files or random numbers");
 static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("The kernel (default: the file's last)"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"), cl::desc("Sizes"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
-                                           cl::desc("Constants, scalars"), cl::sub(sub));
+                                           cl::desc("Constants, scalars"), cl::cat(inputOptions),
+                                           cl::sub(sub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
-                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+                                       cl::desc("Types of generic parameters"),
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> inTexts("in", cl::value_desc("x=x.npy"), cl::desc("Inputs"),
-                                     cl::sub(sub));
+                                     cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
                                       cl::desc("Where results go (default: they are shown)"),
-                                      cl::sub(sub));
+                                      cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
                                       cl::desc("Of products, for a kernel that does not say"),
-                                      cl::sub(sub));
+                                      cl::cat(precisionOptions), cl::sub(sub));
 static cl::opt<std::string>
     tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                cl::desc("The tile of matrix products on tensor cores, where it is possible"),
-               cl::sub(sub));
+               cl::cat(schedulingOptions), cl::sub(sub));
 static cl::opt<std::string> emulatedDevice("device", cl::value_desc("sm_90a"),
                                            cl::init(CompileOptions().emulatedDevice),
                                            cl::desc("With --target=emulate: the device that it is"),
-                                           cl::sub(sub));
+                                           cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<unsigned> multiprocessors("multiprocessors", cl::value_desc("3"),
                                          cl::init(CompileOptions().emulatedMultiprocessors),
                                          cl::desc("With --target=emulate: those of the device"),
-                                         cl::sub(sub));
+                                         cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
-                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
+                                   cl::desc("The machine"), cl::init("cpu"), cl::cat(targetOptions),
+                                   cl::sub(sub));
 static cl::opt<bool> tuned("tuned",
                            cl::desc("On a device: with the schedules that `tegula tune` kept"),
-                           cl::sub(sub));
+                           cl::cat(schedulingOptions), cl::sub(sub));
 static cl::opt<bool> checkedMode(
     "checked",
     cl::desc("Verify while running, element by element, that every access stays inside, "
              "that what is read is defined, and that points do not meet"),
-    cl::sub(sub));
+    cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<bool> evenProved(
     "even-proved",
     cl::desc("Verify in the code as it always is that accesses stay inside that were proved "
              "to; one that does not is a defect. With --checked: after a run of that"),
-    cl::sub(sub));
+    cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
-                              cl::sub(sub));
+                              cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<double>
     deadline("deadline", cl::desc("Seconds after which a launch on a device is given up; 0: never"),
-             cl::init(300), cl::sub(sub));
+             cl::init(300), cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<unsigned>
     repeat("repeat", cl::value_desc("1000"),
            cl::desc("Run so often and refuse other bits; on a device from shared memory full of "
                     "NaNs, blocks beginning in other orders, in the emulator in other orders"),
-           cl::init(1), cl::sub(sub));
+           cl::init(1), cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<unsigned> threads("threads", cl::desc("Threads (default: all)"), cl::init(0),
-                                 cl::sub(sub));
+                                 cl::cat(targetOptions), cl::sub(sub));
 
 namespace {
 

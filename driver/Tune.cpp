@@ -28,30 +28,34 @@ static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE
 static cl::opt<std::string>
     kernelName("kernel", cl::value_desc("NAME"),
                cl::desc("The kernel (default: those that FILE.ref.py has cases for)"),
-               cl::sub(sub));
+               cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<std::string>
     reference("ref", cl::value_desc("FILE"),
-              cl::desc("Where the cases are (default: FILE.ref.py beside FILE.tgl)"), cl::sub(sub));
+              cl::desc("Where the cases are (default: FILE.ref.py beside FILE.tgl)"),
+              cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
                                        cl::desc("Sizes (default: the cases that are timed)"),
-                                       cl::sub(sub));
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
-                                           cl::desc("Constants, scalars"), cl::sub(sub));
+                                           cl::desc("Constants, scalars"), cl::cat(inputOptions),
+                                           cl::sub(sub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
-                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+                                       cl::desc("Types of generic parameters"),
+                                       cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cuda"), cl::desc("The machine"),
-                                   cl::init("cuda"), cl::sub(sub));
+                                   cl::init("cuda"), cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<unsigned> most("configurations",
                               cl::desc("To be timed for a case, at most (2 to 16)"), cl::init(16),
-                              cl::sub(sub));
+                              cl::cat(schedulingOptions), cl::sub(sub));
 static cl::opt<double> seconds("seconds", cl::desc("Time to measure for, each configuration"),
-                               cl::init(0.1), cl::sub(sub));
+                               cl::init(0.1), cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<double>
     deadline("deadline", cl::desc("Seconds after which a configuration that hangs is given up"),
-             cl::init(60), cl::sub(sub));
-static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
+             cl::init(60), cl::cat(measuringOptions), cl::sub(sub));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0),
+                              cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print one JSON object an event (docs/bench.md)"),
-                          cl::sub(sub));
+                          cl::cat(outputOptions), cl::sub(sub));
 
 namespace {
 
