@@ -250,6 +250,8 @@ void tegula::instrument(PassManager &manager, const PipelineOptions &options, ra
   }
   if (options.timing)
     manager.enableTiming();
+  if (options.trace)
+    manager.addInstrumentation(tracePasses(options.trace));
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #define TEGULA_PASSES_PIPELINE_H
 
 #include "mlir/Pass/PassManager.h"
+#include "passes/PassTrace.h"
 #include "passes/Phases.h"
 #include "support/Counters.h"
 #include "support/PassRuns.h"
@@ -39,6 +40,8 @@ struct PipelineOptions {
   std::shared_ptr<PassRuns> runs;
   /// Passes after which the IR is printed, by flag; `all` for every pass.
   std::vector<std::string> printAfter;
+  /// Where the text of the IR after each pass that changed it goes, if anywhere.
+  std::shared_ptr<PassTrace> trace;
   /// Run the verifier passes that stand between phases.
   bool checkInvariants = true;
   /// Where passes count what they do, if anywhere.
@@ -52,7 +55,8 @@ struct PipelineOptions {
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options,
                    Phase stopAfter = Phase::Schedule);
 
-/// Turns on what `options` ask to be printed (printAfter, timing); call before running.
+/// Turns on what `options` ask to be printed or kept (printAfter, timing, trace); call before
+/// running.
 void instrument(mlir::PassManager &manager, const PipelineOptions &options,
                 llvm::raw_ostream &stream = llvm::errs());
 

@@ -119,4 +119,26 @@ std::vector<DiffLine> diffLines(StringRef before, StringRef after) {
   return result;
 }
 
+std::vector<Hunk> hunksOf(ArrayRef<DiffLine> lines, size_t context) {
+  std::vector<Hunk> hunks;
+  size_t before = 1, after = 1; // of line `at`
+  size_t end = 0;               // of the last hunk
+  for (size_t at = 0; at < lines.size(); ++at) {
+    if (lines[at].kind != DiffLine::Same) {
+      size_t begin = at - std::min(at, context);
+      if (hunks.empty() || begin > end) {
+        begin = std::max(begin, end);
+        hunks.push_back({before - (at - begin), after - (at - begin), {}});
+        hunks.back().lines = lines.slice(begin, 0);
+      }
+      end = std::min(at + 1 + context, lines.size());
+      size_t first = hunks.back().lines.data() - lines.data();
+      hunks.back().lines = lines.slice(first, end - first);
+    }
+    before += lines[at].kind != DiffLine::Added;
+    after += lines[at].kind != DiffLine::Removed;
+  }
+  return hunks;
+}
+
 } // namespace tegula::report

@@ -8,6 +8,7 @@
 #ifndef TEGULA_BENCH_REPORT_LINEDIFF_H
 #define TEGULA_BENCH_REPORT_LINEDIFF_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <vector>
 
@@ -21,6 +22,17 @@ struct DiffLine {
 /// The lines of two texts in the order of both, with as few removed and added as there must be.
 /// Lines that differ in the numbers of values alone (`%12`, `^bb3`) are the same.
 std::vector<DiffLine> diffLines(llvm::StringRef before, llvm::StringRef after);
+
+/// A stretch of lines around changes; `before` and `after` number its first line in the two texts,
+/// from 1.
+struct Hunk {
+  size_t before, after;
+  llvm::ArrayRef<DiffLine> lines;
+};
+
+/// The stretches that differ, with `context` lines before and after each change: those of a unified
+/// diff.
+std::vector<Hunk> hunksOf(llvm::ArrayRef<DiffLine> lines, size_t context = 3);
 
 } // namespace tegula::report
 

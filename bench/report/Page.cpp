@@ -21,6 +21,7 @@ pre, .code { background: #f7f7f5; padding: .6em; overflow-x: auto; white-space: 
 .code a { color: #999; text-decoration: none; }
 .code span.on, .code span:target { background: #ffe9a8; }
 .add { background: #dff5df; } .del { background: #fbe3e3; color: #777; }
+.hunk { color: #57a; }
 .warning { background: #fbe3e3; border-left: 4px solid #c33; padding: .5em 1em; }
 table { border-collapse: collapse; } td, th { border: 1px solid #ccc; padding: .2em .6em; text-align: right; }
 td:first-child, th:first-child { text-align: left; }
@@ -82,7 +83,7 @@ void Page::source(StringRef text) {
   os << "</div>\n";
 }
 
-void Page::difference(StringRef name, ArrayRef<DiffLine> lines) {
+void Page::beginDifference(StringRef name, ArrayRef<DiffLine> lines) {
   size_t added = count_if(lines, [](const DiffLine &line) { return line.kind == DiffLine::Added; });
   size_t removed =
       count_if(lines, [](const DiffLine &line) { return line.kind == DiffLine::Removed; });
@@ -92,11 +93,34 @@ void Page::difference(StringRef name, ArrayRef<DiffLine> lines) {
   else
     os << "as before";
   os << "</summary><div class=\"code\">";
-  for (const DiffLine &line : lines) {
-    os << (line.kind == DiffLine::Added     ? "<span class=\"add\">+ "
-           : line.kind == DiffLine::Removed ? "<span class=\"del\">- "
-                                            : "<span>  ")
-       << escape(line.text) << "</span>";
+}
+
+void Page::diffLine(const DiffLine &line) {
+  os << (line.kind == DiffLine::Added     ? "<span class=\"add\">+ "
+         : line.kind == DiffLine::Removed ? "<span class=\"del\">- "
+                                          : "<span>  ")
+     << escape(line.text) << "</span>";
+}
+
+void Page::difference(StringRef name, ArrayRef<DiffLine> lines) {
+  beginDifference(name, lines);
+  for (const DiffLine &line : lines)
+    diffLine(line);
+  os << "</div></details>\n";
+}
+
+void Page::unifiedDifference(StringRef name, ArrayRef<DiffLine> lines) {
+  beginDifference(name, lines);
+  for (const Hunk &hunk : hunksOf(lines)) {
+    auto range = [&](size_t first, DiffLine::Kind other) {
+      size_t number =
+          count_if(hunk.lines, [&](const DiffLine &line) { return line.kind != other; });
+      return std::to_string(first) + "," + std::to_string(number);
+    };
+    os << "<span class=\"hunk\">@@ -" << range(hunk.before, DiffLine::Added) << " +"
+       << range(hunk.after, DiffLine::Removed) << " @@</span>";
+    for (const DiffLine &line : hunk.lines)
+      diffLine(line);
   }
   os << "</div></details>\n";
 }

@@ -30,8 +30,10 @@ public:
   void text(llvm::StringRef preformatted);
   /// The program, whose lines the code of other sections links to.
   void source(llvm::StringRef text);
-  /// Folded up under its title.
+  /// All lines, folded up under the title.
   void difference(llvm::StringRef title, llvm::ArrayRef<DiffLine> lines);
+  /// The lines that differ and those around them as a unified diff, folded up under the title.
+  void unifiedDifference(llvm::StringRef title, llvm::ArrayRef<DiffLine> lines);
   /// Code with links to lines of `program`, and marks for those of other `.tgl` files; folded up
   /// unless `open`.
   void code(llvm::StringRef title, llvm::ArrayRef<CodeLine> lines, llvm::StringRef program,
@@ -41,6 +43,9 @@ public:
   std::string finish();
 
 private:
+  void beginDifference(llvm::StringRef title, llvm::ArrayRef<DiffLine> lines);
+  void diffLine(const DiffLine &line);
+
   std::string title, contents, body;
   llvm::raw_string_ostream os{body};
 };

@@ -36,8 +36,10 @@ public:
   Expected<std::optional<std::string>> run() {
     // The end first: what is wrong with the program, or with the machine, is known before the page
     // begins.
+    compile.pipeline.trace = std::make_shared<PassTrace>();
     Expected<std::unique_ptr<CompiledKernel>> last =
         compileTo(Phase::EmitPtx, isDevice ? "llvm" : "asm");
+    std::shared_ptr<PassTrace> trace = std::move(compile.pipeline.trace);
     if (!last)
       return last.takeError();
     if (!*last)
@@ -53,6 +55,8 @@ public:
     page.section("ir", "IR after each phase");
     if (Error error = addPhases())
       return std::move(error);
+    page.section("passes", "What each pass changed");
+    addPasses(*trace);
     if (isDevice) {
       page.section("layouts", "Layouts");
       addLayouts();
@@ -269,6 +273,20 @@ private:
     for (StringRef line : split)
       lines.push_back({line.str(), "", 0});
     page.code(title, lines, "", /*open=*/false);
+  }
+
+  /// A unified diff for each pass that changed the IR.
+  void addPasses(const PassTrace &trace) {
+    page.paragraph(formatv("{0} of {1} passes changed the IR; numbers of values do not count.",
+                           trace.changes.size(), trace.runs)
+                       .str());
+    StringRef before = trace.initial;
+    for (auto [index, change] : enumerate(trace.changes)) {
+      page.unifiedDifference(
+          formatv("{0}. {1} ({2})", index + 1, change.pass, change.sentence).str(),
+          diffLines(before, change.after));
+      before = change.after;
+    }
   }
 
   void addLayouts() {

@@ -76,6 +76,72 @@ TEST(LineDiff, GivesUpOnTextsThatHaveNothingInCommon) {
   EXPECT_EQ(diffLines(before, after).size(), 8000u);
 }
 
+/// The text that hunks make of `before`, as `patch` does, where they say where they stand.
+static std::string patched(const std::string &before, ArrayRef<Hunk> hunks) {
+  SmallVector<StringRef> old;
+  StringRef(before).split(old, '\n');
+  std::vector<std::string> result;
+  size_t next = 1; // line of `before` that is not copied yet
+  for (const Hunk &hunk : hunks) {
+    EXPECT_GE(hunk.before, next) << "hunks overlap";
+    for (; next < hunk.before; ++next)
+      result.push_back(old[next - 1].str());
+    EXPECT_EQ(hunk.after, result.size() + 1);
+    for (const DiffLine &line : hunk.lines) {
+      if (line.kind != DiffLine::Added)
+        EXPECT_EQ(line.text, old[next++ - 1]);
+      if (line.kind != DiffLine::Removed)
+        result.push_back(line.text.str());
+    }
+  }
+  for (; next <= old.size(); ++next)
+    result.push_back(old[next - 1].str());
+  return join(result, "\n");
+}
+
+TEST(LineDiff, HunksMakeTheSecondTextOfTheFirst) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::string> before(1 + random() % 60), after;
+    for (std::string &line : before)
+      line = std::string(1, 'a' + random() % 6);
+    for (const std::string &line : before) {
+      if (random() % 12)
+        after.push_back(line);
+      if (random() % 12 == 0)
+        after.push_back("z");
+    }
+    if (after.empty())
+      after.push_back("z");
+    std::string first = join(before, "\n"), second = join(after, "\n");
+    size_t context = random() % 4;
+    std::vector<DiffLine> lines = diffLines(first, second);
+    std::vector<Hunk> hunks = hunksOf(lines, context);
+    EXPECT_EQ(patched(first, hunks), second);
+    EXPECT_EQ(hunks.empty(), first == second);
+    for (const Hunk &hunk : hunks) { // no more lines around the changes than asked for
+      auto isSame = [](const DiffLine &line) { return line.kind == DiffLine::Same; };
+      EXPECT_LE(size_t(find_if_not(hunk.lines, isSame) - hunk.lines.begin()), context);
+      EXPECT_LE(size_t(find_if_not(reverse(hunk.lines), isSame) - hunk.lines.rbegin()), context);
+    }
+  }
+}
+
+TEST(Page, FoldsUnifiedDifferencesUnderTheirTitle) {
+  Page page("p");
+  std::string before = "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n", after = before;
+  after.replace(after.find('7'), 1, "<x>");
+  page.unifiedDifference("pass", diffLines(before, after));
+  EXPECT_NE(
+      page.finish().find("<details><summary>pass: 1 lines added, 1 removed</summary>"
+                         "<div class=\"code\"><span class=\"hunk\">@@ -5,6 +5,6 @@</span>"
+                         "<span>  4</span><span>  5</span><span>  6</span>"
+                         "<span class=\"del\">- 7</span><span class=\"add\">+ &lt;x&gt;</span>"
+                         "<span>  8</span><span>  9</span></div></details>"),
+      std::string::npos)
+      << page.finish();
+}
+
 //===----------------------------------------------------------------------===//
 // Occupancy
 //===----------------------------------------------------------------------===//
