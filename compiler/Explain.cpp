@@ -232,8 +232,12 @@ std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
     describeTile(launch, explanation);
     DenseSet<mlir::Location> locations;
     launch.walk([&](mlir::Operation *op) { locations.insert(op->getLoc()); });
+    for (mlir::Operation *around = launch->getParentOp(); around != kernel;
+         around = around->getParentOp())
+      locations.insert(around->getLoc());
     // Remarks of the schedule name the launch; those of passes before it stand at a statement that
-    // is in it now. Of a strategy the last tells of the form that the launch has in the end.
+    // is in it now, or at a loop around it. Of a strategy the last tells of the form that the
+    // launch has in the end.
     MapVector<StringRef, const CollectedRemark *> last;
     for (const CollectedRemark &remark : remarks)
       if (remark.launch == explanation.name || locations.contains(remark.location))

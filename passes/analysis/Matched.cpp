@@ -45,6 +45,8 @@ std::string tegula::describe(Operation *op) {
     return "the read of " + describeTensor(read.getTensor());
   if (auto write = llvm::dyn_cast<WriteOp>(op))
     return "the write of " + describeTensor(write.getTensor());
+  if (auto temp = llvm::dyn_cast<TempOp>(op))
+    return "the tensor " + describeTensor(temp.getTensor());
   if (llvm::isa<SortOp>(op))
     return "the sort";
   return "the operation '" + op->getName().getStringRef().str() + "'";

@@ -52,7 +52,10 @@ Matched<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
   mlir::Value carried = loop.getIterArgs()[0];
   bool first = combine->getOperand(0) == carried;
   if (!first && combine->getOperand(1) != carried)
-    return Mismatch{"what the loop carries is not itself added to", "", loop};
+    return Mismatch{
+        "what the loop carries is changed before a step adds to it; tiles of a scan are for plain "
+        "sums, products, largest and smallest values",
+        "", loop};
   mlir::Value added = combine->getOperand(first ? 1 : 0);
   bool isLate = added == carried || is_contained(stepped->after, added.getDefiningOp());
   if (isLate)

@@ -208,10 +208,17 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
 
   /// Blocks that share columns wait for each other's parts of sums in each tile: of more than two
   /// that takes longer than matrices in memory do, and so it does where each factor is two planes.
-  static bool isWorthIt(const TileLoopPlan &plan) {
-    SmallVector<TileLoopShape> ranked = rankTileLoopShapes(plan);
-    return !ranked.empty() &&
-           ranked.front().clusterBlocks <= (splitPrecisionTensors(plan).empty() ? 2 : 1);
+  static std::optional<Mismatch> whyNotWorthIt(const TileLoopPlan &plan) {
+    Mismatch why;
+    SmallVector<TileLoopShape> ranked = rankTileLoopShapes(plan, &why);
+    if (ranked.empty())
+      return why;
+    int64_t blocks = ranked.front().clusterBlocks;
+    if (blocks <= (splitPrecisionTensors(plan).empty() ? 2 : 1))
+      return std::nullopt;
+    return Mismatch{"the sums of a row take the registers of " + std::to_string(blocks) +
+                        " blocks, which would wait for each other at each tile",
+                    "", plan.op};
   }
 
   void tile(ParallelOp product) {
@@ -220,11 +227,9 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
       return remarkMismatch(product, "tile-loop", match.mismatch());
     ParallelOp rows = Builder(*match).run();
     Matched<TileLoopPlan> plan = planTileLoop(rows);
-    if (!plan || !isWorthIt(*plan)) {
-      Mismatch why = plan ? Mismatch{"a row's accumulators are too many for a block, and blocks "
-                                     "that share them would wait for each other",
-                                     "", product}
-                          : plan.mismatch();
+    std::optional<Mismatch> reason = plan ? whyNotWorthIt(*plan) : plan.mismatch();
+    if (reason) {
+      Mismatch why = *reason;
       why.where = product; // what the reason names is gone with the attempt
       why.isOther = false;
       remarkMismatch(product, "tile-loop", why);

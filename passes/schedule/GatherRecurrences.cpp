@@ -215,9 +215,10 @@ struct GatherRecurrencesPass
     LaunchOp launch = inRows(copy);
     copy.erase();
     if (!launch) {
-      remarkMismatch(
-          loop, "recurrence",
-          {"the statements of the loop have no rows in common, or one is no equation", "", loop});
+      remarkMismatch(loop, "recurrence",
+                     {"the loop's equations have no first indices (rows) in common, or the loop "
+                      "has more than equations",
+                      "", loop});
       return false;
     }
     auto op = cast<ParallelOp>(launch.getBody().front().front());

@@ -59,8 +59,7 @@ struct SplitScansPass : Counted<tegula::impl::SplitScansPassBase<SplitScansPass>
       return refuse(tile.mismatch());
     std::optional<Needs> needs = needsOf(statement, loop);
     if (!needs)
-      return refuse(
-          {"the scan uses values of its statement that are not scalars of a row", "", loop});
+      return refuse({"the scan shares tensors with the statement that it stands in", "", loop});
     loop->setAttr(ScanTile::attributeName, tile->toAttribute(loop.getContext()));
     moveOut(statement, loop, *needs);
     return true;

@@ -35,6 +35,9 @@ public:
   Matched<ContractionPlan> run() {
     if (findSums() && findLaneAxis() && splitFactors() && slice())
       return std::move(plan);
+    if (!why.isOther && !hasSharedFactors())
+      why = {"the statement has no sum of products in which several results share a factor", "", op,
+             /*isOther=*/true};
     return std::move(why);
   }
 
@@ -45,6 +48,28 @@ private:
   bool byVectors;
   mlir::BlockArgument laneAxis;
   SmallVector<tgl::Contraction> contractions;
+
+  /// Whether the statement has a sum of products of which an index varies one factor and not the
+  /// other.
+  bool hasSharedFactors() {
+    auto isShared = [](tgl::ReduceOp reduce) {
+      std::optional<tgl::Contraction> contraction = tgl::matchContraction(reduce);
+      if (!contraction)
+        return false;
+      return llvm::any_of(contraction->factors, [&](const tgl::Contraction::Factor &one) {
+        return llvm::any_of(one.axes, [&](mlir::BlockArgument axis) {
+          return llvm::any_of(contraction->factors, [&](const tgl::Contraction::Factor &other) {
+            return !other.axes.contains(axis);
+          });
+        });
+      });
+    };
+    return op
+        .walk([&](tgl::ReduceOp reduce) {
+          return isShared(reduce) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
 
   bool usesOwnAxes(const ValueExpr &expr) {
     return llvm::any_of(axes.getAxes(), [&](mlir::Value axis) { return expr.uses(axis); });
@@ -62,7 +87,7 @@ private:
     for (mlir::Operation &inner : op.getBody().front()) {
       if (inner.getNumRegions() == 0) {
         if (isa<tgl::TempOp>(inner))
-          return fail(op, describe(op) + " keeps values of its own, in " +
+          return fail(op, "each point of " + describe(op) + " keeps a tensor of its own, " +
                               describeTensor(inner.getResult(0)));
         continue;
       }
@@ -70,7 +95,8 @@ private:
       if (reduce && !byVectors && isRest(reduce))
         continue;
       if (!reduce)
-        return fail(&inner, describe(&inner) + " stands inside " + describe(op));
+        return fail(&inner,
+                    describe(&inner) + " is computed anew at each point of " + describe(op));
       if (reduce.getFilter())
         return fail(reduce, describe(reduce) + " has a condition that is no range",
                     "put the condition into a factor: sum(where(c, a, 0) * b for k)");
@@ -83,8 +109,11 @@ private:
       auto summedAxes = cast<tgl::AxesOp>(inner);
       for (tgl::AxisRange &range : tgl::getAxisRanges(summedAxes))
         if (!isKnownBefore(range.lo) || !isKnownBefore(range.hi))
-          return fail(reduce,
-                      "the range of " + describe(reduce) + " depends on data or on other indices");
+          return fail(reduce, "the range of " + describe(reduce) +
+                                  (usesOwnAxes(range.lo) || usesOwnAxes(range.hi)
+                                       ? " varies with another index: it is written so, or "
+                                         "blocks add up a part each"
+                                       : " depends on data"));
       auto contraction = tgl::matchContraction(reduce);
       if (!contraction)
         return failAsOther(reduce,
@@ -99,7 +128,7 @@ private:
       contractions.push_back(*contraction);
     }
     if (contractions.empty())
-      return failAsOther(op, describe(op) + " has no sum of products");
+      return failAsOther(op, "the statement has no sum of products");
     if (contractions.size() > 4)
       return fail(op, describe(op) + " has more than four sums of products",
                   "write them as several equations");
@@ -208,9 +237,12 @@ private:
       else if (axis != laneAxis)
         plan.columns.push_back(k);
     }
-    if (rowAxes.contains(laneAxis) || plan.rows.empty())
-      return fail(op, "every index of " + describe(op) +
-                          " is in both factors: there are no rows that share columns");
+    if (rowAxes.contains(laneAxis))
+      return fail(op, namesOf(laneAxis) + " varies both factors: no rows share columns");
+    if (plan.rows.empty())
+      return fail(op,
+                  "of the two factors, the one that is the same for all " + namesOf(laneAxis) +
+                      " has no index of its own: there is one row, and none that share columns");
     plan.columns.push_back(laneAxis.getArgNumber());
     return true;
   }

@@ -103,13 +103,16 @@ private:
         continue;
       auto loop = dyn_cast<ForOp>(op);
       if (!loop)
-        return failAsOther(&op, describe(plan.op) + " is no loop over steps");
-      if (plan.loop || !loop.getInits().empty())
-        return fail(loop, "there is a second loop, or one that carries scalars");
+        return failAsOther(&op, "the statement has no loop over steps");
+      if (!loop.getInits().empty())
+        return failAsOther(loop, "the loop carries single values from step to step, and no state "
+                                 "that weights multiply");
+      if (plan.loop)
+        return fail(loop, "there is a second loop over steps");
       plan.loop = loop;
     }
     if (!plan.loop)
-      return failAsOther(plan.op, describe(plan.op) + " is no loop over steps");
+      return failAsOther(plan.op, "the statement has no loop over steps");
     for (const ValueExpr &bound : {plan.loop.getLowExpr(), plan.loop.getHighExpr()})
       if (!bound.operands()
                .empty()) // rows of a cluster, and threads, would take steps of their own number
@@ -118,8 +121,9 @@ private:
       auto nest = dyn_cast<ParallelOp>(op);
       std::optional<int64_t> points = nest ? onlyExtent(cast<AxesOp>(op)) : std::nullopt;
       if (!points || *points <= 0)
-        return fail(&op,
-                    describe(&op) + " in the loop is no equation over one index of known size");
+        return fail(&op, describe(&op) +
+                             " in the loop is no equation over one index of known size, "
+                             "besides those of the rows");
       plan.nests.push_back({nest, *points, {}});
       for (Value tensor : accessesOf(nest).writes)
         plan.changing.insert(tensor);

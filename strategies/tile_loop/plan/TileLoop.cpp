@@ -57,6 +57,10 @@ private:
   TileLoopPlan plan;
 
   bool find() {
+    if (op.getBody().getOps<tgl::TilesOp>().empty())
+      return failAsOther(op,
+                         "there is neither a tile loop nor a softmax whose result is multiplied "
+                         "by a tensor");
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       if (!tgl::knownPoints(axes, {axis}) || !tgl::getAxisRange(axes, axis).lo.asConstant())
         return fail(op,
@@ -70,7 +74,7 @@ private:
     if (!takeBlock(op.getBody().front()))
       return false;
     if (plan.products.empty())
-      return failAsOther(op, "there is no sum of products in the tile loop");
+      return failAsOther(op, "the tile loop has no sum of products");
     if (!findRow())
       return fail(op,
                   "no index of " + describe(op) +
@@ -158,19 +162,36 @@ private:
     return isOwn(write.getTensor()) ? isOwnElement(write, axis, space) : true;
   }
 
+  /// What is in the way of an operation that the tile loop cannot have.
+  static std::string reasonAgainst(mlir::Operation *inner) {
+    auto read = dyn_cast<tgl::ReadOp>(inner);
+    auto write = dyn_cast<tgl::WriteOp>(inner);
+    if ((read && read.getChecked()) || (write && write.getChecked()))
+      return describe(inner) + " is at a place that data gives";
+    if (write && write.getCombine())
+      return describe(inner) + " adds to what the tensor has";
+    if (read || write)
+      return describe(inner) + " is at another row, or at another point of the loop, than the one "
+                               "that is computed";
+    return describe(inner) + " is nothing that a tile loop over products can compute";
+  }
+
   bool takeNest(tgl::ParallelOp nest) {
     std::optional<int64_t> space = spaceOfAxis(nest);
     if (!space)
-      return fail(nest, describe(nest) + " runs neither over the tile nor over a dim of known "
-                                         "size, a multiple of 8 up to 1024");
+      return fail(nest,
+                  describe(nest) + " runs over an index that is neither the tile's nor of a "
+                                   "known size (a multiple of 8, at most 1024)",
+                  "compile for known sizes (-d)");
     for (mlir::Operation &inner : nest.getBody().front()) {
       if (auto reduce = dyn_cast<tgl::ReduceOp>(inner)) {
         if (!takeProduct(nest, reduce, *space))
-          return fail(reduce, describe(reduce) + " is no product of two tensors over the tile or "
-                                                 "over a dim of known size, a multiple of 8 "
-                                                 "up to 1024");
+          return fail(reduce, describe(reduce) +
+                                  " adds up no products of two tensors over the tile "
+                                  "or over a dim of known size (a multiple of 8, "
+                                  "at most 1024)");
       } else if (!isPlain(&inner) && !takeAccess(&inner, axesOfOp(nest).getAxes()[0], *space)) {
-        return fail(&inner, describe(&inner) + " in the tile loop is not of a row's own values");
+        return fail(&inner, reasonAgainst(&inner));
       }
     }
     return true;
@@ -223,13 +244,13 @@ private:
         isInTile(reduce) ? std::optional(int64_t(0)) : spaceOfAxis(reduce);
     if (!space || *space > maxColumns ||
         !is_contained(kinds, reduce.getKind())) // blocks that share columns add up products alone
-      return fail(reduce, describe(reduce) + " runs neither over the tile nor over a dim of known "
-                                             "size, a multiple of 8 up to 256");
+      return fail(reduce, describe(reduce) +
+                              " runs over an index that is neither the tile's nor of "
+                              "a known size (a multiple of 8, at most 256)");
     for (mlir::Operation &inner : reduce.getBody().front())
       if (!isPlain(&inner) &&
           (isa<tgl::WriteOp>(inner) || !takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *space)))
-        return fail(&inner,
-                    describe(&inner) + " in " + describe(reduce) + " is not of a row's own values");
+        return fail(&inner, reasonAgainst(&inner));
     return true;
   }
 
@@ -260,7 +281,7 @@ private:
       else if (!isPlain(&inner))
         fits = takeAccess(&inner, BlockArgument(), 0);
       if (!fits)
-        return fail(&inner, describe(&inner) + " is of no form that rows of a tile loop have");
+        return fail(&inner, reasonAgainst(&inner));
     }
     return true;
   }
@@ -552,5 +573,5 @@ SmallVector<TileLoopShape> tegula::rankTileLoopShapes(const TileLoopPlan &plan, 
           !ranked.empty())
         return ranked;
   return none(
-      "accumulators and operands of a tile fit neither into registers nor into shared memory");
+      "the sums and operands of a tile fit neither into registers nor into shared memory");
 }
