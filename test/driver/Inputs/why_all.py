@@ -8,11 +8,12 @@ import sys
 INTERNAL = re.compile(r"the operation '|tgl\.|arith\.|::|_block\b|\b[a-z]+[A-Z]\w*|(?!PyTorch)[A-Z][a-z]+[A-Z]\w*"
                       r"|\b(nest|rest|mend\w*|doubts?|accumulators?|lanes?|hoist\w*|temp|rewrit\w+|lower\w+)\b")
 
-launches, general, wrong, without = 0, 0, [], 0
+kernels, launches, general, wrong, without = 0, 0, 0, [], 0
 for line in sys.stdin:
     record = json.loads(line)
     if record["schema"] != "tegula.performance":
         continue
+    kernels += 1
     without += "reason" in record
     for launch in record.get("launches", ()):
         launches += 1
@@ -27,5 +28,5 @@ for line in sys.stdin:
             if found := INTERNAL.search(text):
                 wrong.append(f"{launch['place']}: '{found[0]}' in '{text}'")
 print("\n".join(wrong[:20]))
-print(f"{launches} launches, {general} general, {len(wrong)} of them lack a reason; {without} kernels do not compile as they stand")
+print(f"{launches} launches, {general} general, {len(wrong)} of them lack a reason; {without} of {kernels} kernels do not compile as they stand")
 sys.exit(1 if wrong or not general else 0)
