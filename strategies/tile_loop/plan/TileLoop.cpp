@@ -572,6 +572,5 @@ SmallVector<TileLoopShape> tegula::rankTileLoopShapes(const TileLoopPlan &plan, 
       if (SmallVector<TileLoopShape> ranked = rankWithClusters(plan, clusterBlocks);
           !ranked.empty())
         return ranked;
-  return none(
-      "the sums and operands of a tile fit neither into registers nor into shared memory");
+  return none("the sums and operands of a tile fit neither into registers nor into shared memory");
 }
