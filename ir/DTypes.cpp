@@ -364,7 +364,7 @@ void tegula::storeInteger(DType type, void *data, int64_t index, int64_t value) 
   case DType::I4:
   case DType::U4: {
     unsigned shift = index % 2 * 4;
-    uint8_t byte = at<uint8_t>(data, index / 2);
+    auto byte = at<uint8_t>(data, index / 2);
     return put<uint8_t>(data, index / 2,
                         uint8_t((byte & ~(0xf << shift)) | ((value & 0xf) << shift)));
   }

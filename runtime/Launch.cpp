@@ -196,7 +196,7 @@ Error tegula::checkMemory(const CompiledKernel &kernel, LaunchData data, const B
   for (auto [index, tensor] : enumerate(binding.arguments)) {
     if (!tensor.bytes)
       continue;
-    uintptr_t begin = reinterpret_cast<uintptr_t>(data[index]);
+    auto begin = reinterpret_cast<uintptr_t>(data[index]);
     if (!begin)
       return refuse(name(index) + " has no memory");
     if (begin % tensor.alignment)
@@ -208,9 +208,9 @@ Error tegula::checkMemory(const CompiledKernel &kernel, LaunchData data, const B
   for (auto [written, output] : enumerate(binding.arguments)) {
     if (!output.isWritten || !output.bytes)
       continue;
-    uintptr_t begin = reinterpret_cast<uintptr_t>(data[written]);
+    auto begin = reinterpret_cast<uintptr_t>(data[written]);
     for (auto [index, tensor] : enumerate(binding.arguments)) {
-      uintptr_t other = reinterpret_cast<uintptr_t>(data[index]);
+      auto other = reinterpret_cast<uintptr_t>(data[index]);
       if (index == written || !tensor.bytes || other >= begin + output.bytes ||
           begin >= other + tensor.bytes)
         continue;
