@@ -130,8 +130,8 @@ static SmallVector<ValueExpr> mainWrite(ParallelOp op) {
   return main;
 }
 
-/// Where an axis moves in memory: the dim it subscripts, then whether something smaller is in that
-/// dim.
+/// How near in memory neighbours along the axis are: the dim that it subscripts, from 1 (0: none),
+/// then 1 where it moves through the dim in steps of 1.
 static std::pair<unsigned, unsigned> placeInMemory(ArrayRef<ValueExpr> subscripts, Value axis) {
   for (auto [dim, subscript] : llvm::enumerate(subscripts))
     if (subscript.uses(axis)) {

@@ -78,7 +78,7 @@ static int64_t depthOf(const ProductOperands &operands, const TileMemory &memory
   return TileMemory::lineBytes / elementBytes;
 }
 
-/// What the tile has where the setting says something; nothing where it says nothing of this
+/// The tile's value of what the setting sets; nothing where the setting does not concern this
 /// statement.
 static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const Product &product,
                                       const TensorTile &tile) {
@@ -127,7 +127,7 @@ static TensorTile withSettings(TensorTile tile, ArrayRef<ScheduleSetting> settin
   return tile;
 }
 
-/// What a tile's name says besides: `128x128/1:stages=3:raster=4`.
+/// The settings that follow a tile in its name: `128x128/1:stages=3:raster=4`.
 static SmallVector<ScheduleSetting> settingsIn(StringRef text) {
   SmallVector<ScheduleSetting> settings;
   while (!text.empty()) {
@@ -173,7 +173,7 @@ Matched<TensorTile> tegula::chooseTile(ParallelOp op, ArrayRef<ScheduleSetting> 
   return withSettings(*best, own, product);
 }
 
-/// What such a tile takes, for people.
+/// The shared memory, registers and stages of the tile, for people.
 static std::string costOf(const TensorTile &tile, const Product &product) {
   TileMemory memory(tile, product.operands, product.machine);
   std::string text;
@@ -193,8 +193,8 @@ static std::string costOf(const TensorTile &tile, const Product &product) {
   return text;
 }
 
-/// What keeps the tile from what the setting asks, for people; empty: nothing but the shapes of
-/// tiles.
+/// Why the tile cannot have what the setting asks, for people; empty where only the shapes that
+/// tiles come in are in the way.
 static std::string whyNot(const ScheduleSetting &setting, const TensorTile &tile,
                           const Product &product) {
   TileMemory memory(tile, product.operands, product.machine);
@@ -227,7 +227,7 @@ static std::string whyNot(const ScheduleSetting &setting, const TensorTile &tile
 static constexpr int64_t stagesOfRowTiles =
     2; // of each right factor (strategies/tile_loop/lower/TileLoopProducts.cpp)
 
-/// The same as for a product.
+/// The row tile's value of what the setting sets, as above for a product.
 static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const TileLoopPlan &plan,
                                       const TileLoopShape &tile) {
   AxesOp axes = axesOf(ParallelOp(plan.op));
@@ -282,7 +282,7 @@ static std::string costOf(const TileLoopPlan &plan, const TileLoopShape &tile) {
 // Refusals
 //===----------------------------------------------------------------------===//
 
-/// What settings say something of a strategy's statements.
+/// The settings that concern statements of a strategy.
 static StringRef settingsOf(StringRef strategy) {
   return StringSwitch<StringRef>(strategy)
       .Case("contraction", "tile, split, warps, stages, persistent and raster")

@@ -54,8 +54,8 @@ struct Refusal {
 std::optional<Refusal> whyRefused(tgl::KernelOp scheduled, const ScheduleSetting &setting,
                                   const TargetInfo &machine);
 
-/// Where it says nothing of any statement: which strategies there are, and what they take. Empty
-/// where sizes are not known.
+/// For a setting that concerns no statement: which strategies the kernel has, and what settings
+/// they take. Empty where sizes are not known.
 std::optional<Refusal> refuseEverywhere(tgl::KernelOp scheduled, const ScheduleSetting &setting);
 
 /// Whether code generation has to find out.

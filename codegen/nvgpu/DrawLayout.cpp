@@ -109,8 +109,8 @@ private:
     lines(tile.lines(), chunks, [&](unsigned line, unsigned chunk) {
       return (offset(line, chunk * inChunk) - line * tile.pitch()) / chunkBytes;
     });
-    // What a warp loads at a time: eight chunks of ldmatrix, below each other; or single words of
-    // four lines.
+    // A warp loads eight chunks at a time, one below the other (ldmatrix), or single words of four
+    // lines.
     bool byWords = !tile.kMajor && tile.elementBytes == 4;
     unsigned deep = byWords ? 4 : 8, wide = byWords ? 8 : inChunk, worst = 1;
     for (unsigned first = 0; first < tile.lines(); first += deep)

@@ -54,7 +54,7 @@ TileCoord wgmmaAccumulatorAt(IRBuilder<> &b, const TensorTile &tile, Value *thre
   row = b.CreateAdd(corner.row, row);
   Value *column =
       b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
-  // Of every four sums two are neighbours in a row, the others those eight rows below.
+  // Four accumulators are two neighbours in a row and the two that lie eight rows below.
   Value *down = b.CreateShl(b.CreateAnd(number, b.getInt32(2)), b.getInt32(2));
   Value *right = b.CreateOr(b.CreateShl(b.CreateAnd(number, b.getInt32(~3)), b.getInt32(1)),
                             b.CreateAnd(number, b.getInt32(1)));

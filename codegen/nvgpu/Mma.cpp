@@ -17,8 +17,9 @@ using namespace tegula;
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// What a line's bytes are exchanged by. Eight lines of 16-byte chunks, or four lines of 32 bytes,
-/// are loaded at a time and then lie in all 32 banks.
+/// The swizzle: the number that the offsets of a line's chunks are XORed with. Eight lines of
+/// 16-byte chunks, or four lines of 32 bytes, are loaded at a time; swizzled, they lie in all 32
+/// banks.
 Value *Mma::exchange(const MmaSharedLayout &tile, Value *line) {
   unsigned chunks = std::min(tile.pitch() / 16, 8u);
   bool byWords = !tile.kMajor && tile.elementBytes == 4;
@@ -147,7 +148,7 @@ Value *Mma::round(Value *word) {
   return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2tf32_rna, {asFloat(word)});
 }
 
-/// What a number of TF32 has of the bits of an f32.
+/// The bits of an f32 that TF32 keeps.
 static constexpr uint32_t underflowBits = 0xffffe000;
 
 Mma::Terms Mma::split(Value *word) {

@@ -50,7 +50,8 @@ Value *Wgmma::swizzledOffset(const WgmmaSharedLayout &tile, Value *line, Value *
 /// 16 and 32; the swizzle of 128 bytes is a 1 at bit 62. The stride is from eight lines to the next
 /// eight. The leading offset is from panel to panel; where lines are along the sum there are none.
 ///
-/// What is the same for all steps comes first, so that a step costs one addition to the lower half.
+/// The matrix descriptor of one step. The fields that all steps share are computed first, so that a
+/// step costs one addition to the lower half.
 Value *Wgmma::descriptor(const WgmmaSharedLayout &tile, Value *address, Value *first, unsigned term,
                          unsigned step, unsigned bytes) {
   uint32_t stride = 8 * WgmmaSharedLayout::lineBytes,
@@ -117,7 +118,7 @@ Wgmma::Accumulators Wgmma::product(const std::string &text, const std::string &i
   return values;
 }
 
-/// Of the instruction for so many columns.
+/// The name of the instruction that multiplies by so many columns.
 std::string Wgmma::nameOf(unsigned columns) const {
   return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
          (areBytes ? "k32." : "k16.") + (areIntegers() ? "s32." : "f32.") + aType + "." + bType;

@@ -23,8 +23,8 @@ constexpr int64_t longestStep = 4;
 /// Points of an axis that vectors along it are worth.
 constexpr int64_t shortest = 8;
 
-/// What a plan is made from; every method gives false, with a reason, where the statement is no
-/// matrix product.
+/// Makes the plan; every method gives false, with a reason, where the statement is no matrix
+/// product.
 class Planner : MatcherBase {
 public:
   Planner(tgl::ParallelOp op, bool byVectors)
@@ -139,7 +139,8 @@ private:
     return true;
   }
 
-  /// Of integers only devices multiply some: elements of a byte, two for each product.
+  /// Whether products of the type can be added up here. Integers: on devices alone, products of two
+  /// factors of a byte each.
   bool canSum(tgl::Contraction &contraction) {
     mlir::Type type = contraction.reduce.getType();
     if (type.isF32() || type.isF64())

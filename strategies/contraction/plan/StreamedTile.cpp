@@ -50,7 +50,7 @@ double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> 
   // A step's bytes that no other block brings from memory, as a share of all.
   double own = (double(tile.rows) / columnTiles + double(tile.columns) / rowTiles) /
                (tile.rows + tile.columns);
-  // Of warpgroups the stage before the one that is multiplied is not free yet either.
+  // With warpgroups the stage before the one that is multiplied is not free yet either.
   double underWay = memory.stages() - (tile.warpgroups ? 2 : 1);
   double alone = std::max(
       {multiplied, (ofCache + own * ofMemory) / underWay, tile.warpgroups ? 0 : minStepClocks});

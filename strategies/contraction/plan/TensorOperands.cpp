@@ -124,7 +124,7 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
     operand.staging = Staging::Elements;
 }
 
-/// Of two sides whose values are one number each.
+/// The type of a product whose operands have one term each.
 static MmaType exactType(ContractionOperand row, ContractionOperand column) {
   mlir::Type ofRow = row.read.getTensorType().getElementType(),
              ofColumn = column.read.getTensorType().getElementType();

@@ -113,9 +113,10 @@ static constexpr Candidate candidates[] = {
 /// products do; so do bytes.
 static constexpr double singleHalves = 0.13, singleBytes = 0.08;
 
-/// Of the planes of lines, which may hold an element more than once.
+/// The most bytes of operands that are prepacked in lines, which may hold an element more than
+/// once.
 static constexpr double maxPrepackedBytes = 1 << 30;
-/// Of the planes of windows, for a byte of their tensor: channels that are only there to fill a run
+/// The most bytes of prepacked windows for a byte of their tensor: channels that only fill a vector
 /// are waste.
 static constexpr double maxPrepackedShare = 4;
 
@@ -154,7 +155,7 @@ std::vector<std::string> tegula::tensorTileNames() {
 }
 
 namespace {
-/// What it takes to multiply planes that a launch before makes.
+/// The cost of operands that an earlier launch prepacks.
 struct PrepackedCost {
   double points = 0;       ///< multiplied for an element, of all products
   double clocksOfLine = 0; ///< to find the places of a window's taps
@@ -210,7 +211,7 @@ static PrepackedCost prepackedCost(const ContractionPlan &plan, ArrayRef<Product
 }
 
 namespace {
-/// What a tile takes whose windows are one copy of the image.
+/// The cost of a tile whose windows are one copy of the image (halo tile).
 struct HaloCost {
   double points = 0;   ///< multiplied for an element
   int64_t columns = 0; ///< those for the padding included
@@ -232,7 +233,7 @@ static std::optional<HaloCost> haloCost(const ContractionPlan &plan,
                                               axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
   if (!halo)
     return std::nullopt;
-  // Of f32 sums that are not finite are added up again.
+  // Tiles of f32 whose accumulators are not finite are computed again.
   bool usesSplitPrecision = operands.type == MmaType::TF32;
   int64_t terms = usesSplitPrecision ? std::max(operands.a.terms, operands.b.terms) : 1;
   std::optional<KOrder> order =
@@ -252,8 +253,8 @@ static bool canHaveSplitKTail(const TensorTile &tile, ArrayRef<ProductOperands> 
          TileMemory(tile, products, machine).usesTma();
 }
 
-/// What so many tiles take where all blocks have part in those that are left over, if without that
-/// it is so many clocks, of which memory's `least` stay.
+/// Clocks of so many tiles with last-wave split-K, where they take `clocks` without it and memory
+/// takes `least` in any case.
 static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t tiles,
                          int64_t stages, double clocks, double least) {
   constexpr double ofLaunch = 6000, bytesPerClock = 2500;
@@ -330,9 +331,9 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
   if (prepacked.isAllowed)
     prepacked = prepackedCost(plan, products, double(*batch) * *rows, double(*batch) * *columns);
   SmallVector<RankedTile> ranked;
-  // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products
-  // is hidden by no other's, which counts where elements are brought one by one (measured with sums
-  // of 27 points).
+  // A multiprocessor has one block of f32 by warpgroups at a time: no other block hides what it
+  // does before its products, which counts where elements are loaded one by one (measured with K =
+  // 27).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000,
                    bytesPerClock = 2000;
   // Where a tile may have one copy of the image for all taps: that makes products a little slower,
@@ -343,9 +344,9 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
       prepacked.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
         return candidate.prepacked && haloCost(plan, products, candidate);
       });
-  // Of few lines of f32 memory decides, as of 16-bit operands. Producers that split what they load
-  // wait for it the longer (12 x 4096 x 25088 on an H200: 159 us in tiles of 64 x 256 by
-  // warpgroups, 114 in tiles of 16 x 128).
+  // Memory bounds products of few rows of f32, as those of 16-bit operands. Producers that split
+  // what they load wait for memory longer (12 x 4096 x 25088 on an H200: 159 us in tiles of 64 x
+  // 256 by warpgroups, 114 in tiles of 16 x 128).
   constexpr int64_t maxScalarLoads = 16;
   constexpr double warpSpecializedPenalty = 1.3, minStreamedBytes = 8e6; // bytes
   double longerBytes =

@@ -14,7 +14,8 @@
 using namespace llvm;
 using namespace tegula;
 
-/// Of rings that are to be deep. A launch that adds up sums starts early: it has room beside them.
+/// The bytes of rings that are to be deep. They leave room for the launch that adds up partial
+/// sums, which starts early.
 static constexpr unsigned deepRoom = 192 * 1024;
 /// The stages of deep rings of warps.
 static constexpr unsigned deepStages = 8;
@@ -22,7 +23,7 @@ static constexpr unsigned deepStages = 8;
 static constexpr unsigned maxStages = 16;
 
 namespace {
-/// Of a product whose sides have maps.
+/// The extents of a product whose operands have TMA descriptors.
 struct Extents {
   double rows, columns, points, batch;
 };
@@ -67,8 +68,8 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
     steps = std::min(double(maxStages), std::ceil(std::ceil(longest / depth) / tile.splits));
 }
 
-/// Of the block that gains by boxes: one that stays for several tiles. Maps are made in a
-/// microsecond, which small products would feel.
+/// Whether TMA loads of 16-bit operands pay: in persistent blocks that compute several tiles.
+/// Building descriptors takes a microsecond, which is much for a small product.
 bool TileMemory::usesTma16Bit() const {
   constexpr int64_t largeTile = 128 * 192;
   constexpr double ofLarge =

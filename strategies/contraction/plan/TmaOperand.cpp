@@ -12,7 +12,7 @@
 using namespace llvm;
 using namespace tegula;
 
-/// What a map can hold: extents of 32 bits, strides of 40 that are multiples of 16.
+/// Limits of TMA descriptors: extents of 32 bits, strides of 40 bits that are multiples of 16.
 static constexpr int64_t maxExtent = (int64_t(1) << 31) - 1, maxStride = int64_t(1) << 40,
                          strideUnit = 16;
 
@@ -74,7 +74,7 @@ std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tg
   TmaOperand map;
   map.extents.push_back(near.extent);
   auto add = [&](const Dim &dim) {
-    // Of one point no stride is used; it has to be one all the same.
+    // The stride of a dim of one point is never used, but has to be valid.
     int64_t stride =
         dim.extent == 1 ? alignTo(near.extent * elementBytes, strideUnit) : dim.step * elementBytes;
     if (stride <= 0 || stride % strideUnit || stride >= maxStride)

@@ -299,7 +299,7 @@ std::optional<HaloTile> tegula::planHaloTile(const WindowOperand &window, tgl::R
 
 std::optional<KOrder> tegula::groupChannels(KOrder order, const HaloTile &halo, int64_t depth,
                                             int64_t columns, bool mayPad) {
-  // Of steps the places are kept in shared memory, and what two groups need of the image.
+  // Shared memory holds the offsets of all steps, and the parts of the image that two groups need.
   constexpr int64_t maxSteps = 64, maxHaloBytes = 40 * 1024;
   order.taps = halo.shifts.size();
   order.isReversed = halo.isReversed;

@@ -92,7 +92,7 @@ struct HaloTile {
   llvm::SmallVector<Stretch> stretches(int64_t columns) const;
   /// Pixels of all stretches.
   int64_t haloPixels(int64_t columns) const;
-  /// Where the first column's pixel at tap `tap` lies among them.
+  /// The number, among the pixels of all stretches, of the first column's pixel at tap `tap`.
   int64_t offsetOf(int64_t tap, int64_t columns) const;
 };
 

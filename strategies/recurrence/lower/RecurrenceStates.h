@@ -50,13 +50,13 @@ public:
 
   // A step, counted from 0
   void beginStep(llvm::Value *step);
-  /// Where bytes are counted: one thread says how many the block waits for.
+  /// Sets how many bytes the block waits for, by one thread, where bytes are counted.
   void expect(llvm::Value *step);
   /// f32 *: of the copy that is read now.
   llvm::Value *elementOf(unsigned state, llvm::Value *index);
   /// The point's value of the next step, into the copy that is not read now, of all blocks.
   void send(const RecurrencePoint &point, unsigned state, llvm::Value *value);
-  /// Where bytes are counted: all values of the copy that the step writes.
+  /// Waits for all values of the copy that the step writes, where bytes are counted.
   void waitFor(unsigned state);
   /// Swaps the two copies: the state written in this step is read from here on.
   void swapCopies(unsigned state);

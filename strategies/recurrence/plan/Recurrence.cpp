@@ -158,7 +158,8 @@ private:
       if (other != position && usesAny({expr}, {nest.axis(), plan.loop.getLoopVar()}))
         return fail(write, "the place of the state " + describeTensor(write.getTensor()) +
                                " changes from step to step");
-    // What no point writes would have to be carried from one copy to the other.
+    // Elements that no point writes would have to be copied from one copy of the state to the
+    // other.
     if (write.getTensorType().getDims()[position].getExpr().asConstant() != nest.points)
       return fail(write,
                   "a step does not write all of the state " + describeTensor(write.getTensor()));
@@ -211,7 +212,7 @@ private:
     if (!state || !isOfRow(*state, sum.state.getSubscriptExprs()) ||
         sum.state.getSubscriptExprs()[state->dim].asValue() != axis || *terms > state->points)
       return std::nullopt;
-    // The same for all rows and all steps.
+    // Weights are the same for all rows and all steps.
     SmallVector<Value> varying(plan.op.getBody().front().getArguments());
     varying.push_back(plan.loop.getLoopVar());
     if (plan.changing.contains(sum.weight.getTensor()) ||

@@ -43,13 +43,13 @@ Value *LookBackScan::identity(Type *type) {
   return DeviceEmitter::identityOf(prefix.combine, type);
 }
 
-/// Of the thread `lane` below this one in the warp, or of thread `lane`.
+/// The value of the thread that is `lane` below this one in the warp (`up`), or of thread `lane`.
 Value *LookBackScan::shuffle(Value *value, bool up, Value *lane) {
   return up ? e.shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, lane, 0)
             : e.shuffle(value, Intrinsic::nvvm_shfl_sync_idx_i32, lane, DeviceEmitter::warp - 1);
 }
 
-/// Of a warp's threads with the same points up to this one.
+/// The scan over the warp's threads with the same points, this one included.
 Value *LookBackScan::scanRows(Value *value) {
   for (unsigned distance = 1; distance < rows; distance *= 2) {
     Value *lower = shuffle(value, /*up=*/true, i32(distance * across));
@@ -58,8 +58,8 @@ Value *LookBackScan::scanRows(Value *value) {
   return value;
 }
 
-/// Of the warps before this one (null in a single one), and of all of the block; `own` is the
-/// warp's, in its last row.
+/// The total of the warps before this one (null where the block has one warp), and of the whole
+/// block; `own` is this warp's total, in its last row.
 std::pair<Value *, Value *> LookBackScan::combineWarps(Value *own, const Twine &name) {
   Type *type = own->getType();
   GlobalVariable *totals = e.shared(ArrayType::get(type, warps * across), name);
@@ -408,7 +408,7 @@ Value *LookBackScan::lookBack(Value *init) {
       [&] {
         SmallVector<Value *> places, exist;
         for (unsigned number = 0; number < each; ++number) {
-          // What is not there is another that is.
+          // Numbers past the group's end read its last tile, which exists.
           Value *wanted = b.CreateAdd(first, i32(number));
           Value *taken = atLeast1(b.CreateBinaryIntrinsic(Intrinsic::umin, wanted, inGroup));
           taken = b.CreateSub(b.CreateAdd(taken, b.CreateMul(group, i32(tile.group))), i32(1));

@@ -46,7 +46,7 @@ static bool runsAlongSteps(ForOp loop) {
   return near > 0;
 }
 
-/// What a thread has registers, and the instruction cache room, for.
+/// The most steps for which a thread has registers and the instruction cache has room.
 static int64_t maxPerThread(ForOp loop) {
   int64_t operations = 0, reads = 0;
   for (Operation &op : loop.getBody().front()) {

@@ -103,8 +103,8 @@ void FusedTileLoop::divideByRows(mlir::arith::DivFOp op, const Scope &scope) {
   });
 }
 
-/// To a tensor of the kernel: rows that exist, of a value of rows alone by the first of the four
-/// threads.
+/// Writes to a tensor of the kernel, for the rows that exist. The first of the four threads of a
+/// row writes a value that varies along rows alone.
 void FusedTileLoop::emitWrite(tgl::WriteOp op, const Scope *scope) {
   unsigned numColumns = scope ? scope->own() : 1;
   for (unsigned row = 0; row < 2; ++row) {
@@ -165,7 +165,7 @@ FusedTileLoop::Scope FusedTileLoop::enter(mlir::Operation *nest) {
     Value *position = b.CreateAdd(first, i64(column / 2 * 8 + column % 2));
     Value *number = b.CreateAdd(low, position);
     scope.numbers.push_back(number);
-    // What does not exist is computed from the last that does.
+    // Columns past the end are computed from the last one.
     if (scope.ragged)
       number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(scope.high, i64(1)));
     axis.values.push_back(number);
@@ -255,7 +255,7 @@ void FusedTileLoop::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
   }
   Fragment kept = full(fragmentOf(op.getTrueValue()), scope),
            other = fragmentOf(op.getFalseValue());
-  // What is infinite is so before it is multiplied, too.
+  // An infinite value is infinite before it is scaled, too.
   std::optional<Scaled> scaled;
   if (all_of(other.values, [](Value *value) { return match(value, m_Inf()); }))
     scaled = withoutScale(kept.values);
@@ -281,8 +281,8 @@ void FusedTileLoop::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
   fragments[op.getResult()] = kept;
 }
 
-/// To a private temporary, whose elements are of its type. Where products alone read them, which
-/// round them all the same, they are kept as they were before.
+/// Writes to a private temporary, and rounds elements to its type. Where products alone read the
+/// temporary, they round its elements themselves, and it keeps them unrounded.
 void FusedTileLoop::store(tgl::WriteOp op, const Scope &scope) {
   mlir::Type element = op.getTensorType().getElementType();
   bool isLeft = all_of(op.getTensor().getUsers(), [&](mlir::Operation *user) {

@@ -259,7 +259,7 @@ void FusedTileLoop::findTiles(tgl::TilesOp op) {
 }
 
 void FusedTileLoop::emitTiles(tgl::TilesOp op) {
-  // What is carried: the loop's values, the temporaries that it writes to, and words.
+  // The loop carries its values, the temporaries that it writes to, and words.
   Values carried;
   for (mlir::Value init : op.getInits()) {
     Fragment value = fragmentOf(init);

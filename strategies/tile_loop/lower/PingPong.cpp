@@ -80,8 +80,9 @@ void FusedTileLoop::releaseTile(const Product &product, Value *number) {
 //===----------------------------------------------------------------------===//
 
 /// The first warpgroup begins: it has a turn from the second, which in the end is one too many.
-/// What is left over meets at a spare barrier: with branches that not all warps take products would
-/// run one after the other (ptxas).
+/// The second warpgroup gives the first its turn. The first arrives at a spare barrier, at which
+/// the second waits in the end: in a branch that not all warps take, ptxas would make products run
+/// one after the other.
 void FusedTileLoop::startPingPong() {
   arriveAt(b.CreateSelect(isSecond(), i32(Turn), i32(Spare)), numConsumerThreads());
 }
@@ -90,7 +91,7 @@ Value *FusedTileLoop::isSecond() { return b.CreateICmpEQ(warpgroup, i32(1)); }
 
 void FusedTileLoop::awaitTurn() { waitAt(b.CreateAdd(warpgroup, i32(Turn)), numConsumerThreads()); }
 
-/// To the other warpgroup.
+/// Lets the other warpgroup multiply.
 void FusedTileLoop::passTurn() {
   arriveAt(b.CreateSub(i32(Turn + 1), warpgroup), numConsumerThreads());
 }

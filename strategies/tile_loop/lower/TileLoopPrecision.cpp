@@ -144,8 +144,8 @@ void FusedTileLoop::undoScales(Product &product, Values &accumulators) {
   };
   Value *column = inverseOf(product.b);
   Values factors;
-  // Of sums of 0 too the product is a number: of others that are right it is finite, or their
-  // values are not.
+  // The product of the factor and a sum that is right is finite, as of a sum of 0, unless the
+  // sum's value is not.
   Constant *largest = ConstantFP::get(b.getFloatTy(), APFloat::getLargest(APFloat::IEEEsingle()));
   for (unsigned row = 0; row < 2; ++row) {
     Value *factor = b.CreateFMul(column, product.a ? inverseOf(*product.a) : product.scales[row]);

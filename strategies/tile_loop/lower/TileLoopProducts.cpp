@@ -217,7 +217,7 @@ void FusedTileLoop::multiply(Product &product, Value *number, ArrayRef<Values> w
   multiply(product, number, words, 0, product.columns);
 }
 
-/// Of `columns` columns from `first` on, a multiple of 64.
+/// Multiplies by `columns` columns, a multiple of 64, from `first` on.
 void FusedTileLoop::multiply(Product &product, Value *number, ArrayRef<Values> words,
                              unsigned first, unsigned columns) {
   Wgmma warps(b, product.planned->isBF16);
@@ -285,7 +285,7 @@ void FusedTileLoop::startTile() {
     copyColumns(product, product.target ? tileNumber : b.CreateAdd(tileNumber, i64(1)));
 }
 
-/// What the last iteration has left.
+/// Does what the last iteration has left to do.
 void FusedTileLoop::finishTiles() {
   Value *last = b.CreateSub(numTiles, i64(1));
   if (!isWarpSpecialized)
@@ -381,7 +381,7 @@ void FusedTileLoop::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   if (!product.target)
     words = rowWords(product);
 
-  // What the sum is added to, where that is known here, is where it begins.
+  // Accumulators begin with the value that the sum is added to, where it is known here.
   Values accumulators;
   mlir::arith::AddFOp added;
   if (op->hasOneUse())

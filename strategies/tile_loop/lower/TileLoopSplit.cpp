@@ -65,7 +65,7 @@ Value *FusedTileLoop::readBarrier(unsigned exchange, Value *group) {
   return placeOf(exchange, group, bytesOfRound(plan, tile) + sizeof(int64_t));
 }
 
-/// The same place in the block with which this one exchanges sums.
+/// The address of `own` in the block with which this one exchanges sums.
 Value *FusedTileLoop::inOther(unsigned exchange, Value *own) {
   Value *other = b.CreateXor(clusterRank, i32(1 << exchange));
   return b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace),
@@ -136,7 +136,8 @@ void FusedTileLoop::receivePartials(unsigned exchange, Value *use,
       inOther(exchange, readBarrier(exchange, warpgroup))); // any number that waits for the loads
 }
 
-/// Of all blocks, where each has a part of the product's sums of this tile.
+/// Adds up the partial sums of all blocks, where each has a part of the product's sums of this
+/// tile.
 void FusedTileLoop::addPartials(const Product &product, Values &accumulators) {
   if (!splitsSum(*product.planned, tile))
     return;

@@ -162,7 +162,7 @@ private:
     return isOwn(write.getTensor()) ? isOwnElement(write, axis, space) : true;
   }
 
-  /// What is in the way of an operation that the tile loop cannot have.
+  /// Why the tile loop cannot have the operation.
   static std::string reasonAgainst(mlir::Operation *inner) {
     auto read = dyn_cast<tgl::ReadOp>(inner);
     auto write = dyn_cast<tgl::WriteOp>(inner);
@@ -329,8 +329,8 @@ private:
            !read.getChecked();
   }
 
-  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type.
-  /// All else has the accuracy of f32, and so two planes.
+  /// The left factor has one term where it is rounded to the right factor's type, or is an element
+  /// of a temporary of that type. Other left factors have f32's accuracy and so two terms.
   bool findLeft(TileLoopProduct &product, mlir::Type element) {
     tgl::ReduceOp reduce = product.reduce;
     mlir::Operation *def = product.aValue.getDefiningOp();
@@ -499,8 +499,8 @@ llvm::SetVector<mlir::Value> tegula::splitPrecisionTensors(const TileLoopPlan &p
 /// Whether a thread's registers have room for the sums in the loop, of products of planes of so
 /// many columns at a time.
 static bool hasRegisters(const TileLoopPlan &plan, const TileLoopShape &tile, int64_t columns) {
-  // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors
-  // are split, of 224.
+  // Accumulators leave some of 255 registers to addresses and numbers of rows; where operands are
+  // split, some of 224.
   const int64_t maxRegisters = splitPrecisionTensors(plan).empty() ? 200 : 180;
   int64_t registers = tile.columns;
   for (tgl::TempOp temp :
