@@ -28,5 +28,5 @@ source_of() {
 for file in "${files[@]}"; do
   [[ -z $file ]] || source_of "$file"
 done | sort -u | while read -r source; do
-  grep -q -F "/$source\"" "$build/compile_commands.json" && echo "$source" || echo "$source: not part of $build" >&2
-done | xargs -r -P "$(nproc)" -n 1 clang-tidy-22 -p "$build" --quiet
+  grep -q -F "/${source#/}\"" "$build/compile_commands.json" && echo "$source" || echo "$source: not part of $build" >&2
+done | xargs -r -P "$(nproc)" -n 1 clang-tidy-22 --config-file=.clang-tidy -p "$build" --quiet
