@@ -5,7 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/suggest/RewriteFunction.h"
 #include "frontend/suggest/RewriteKernel.h"
+#include "frontend/suggest/RewriteReduce.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -146,8 +148,8 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
   // A call of a kernel stays one.
   if (form && depth == 1 && !accumulates &&
       (form->name.starts_with("cat") || form->name.starts_with("concat") ||
-       translator.kernelOf(form->name)))
-    if (auto call = translator.evalKernel(*source); call && call->second.size() == 1) {
+       kernelOf(translator, form->name)))
+    if (auto call = evalKernel(translator, *source); call && call->second.size() == 1) {
       line = name + " = " + call->first;
       dims = call->second[0];
     }
@@ -381,7 +383,7 @@ std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const 
   if (isChunk && !form->arguments.empty()) {
     return severalParts(targets, *form, translator, result) ? finish() : std::nullopt;
   }
-  if (std::vector<Value> pair = translator.evalPair(value); pair.size() == targets.size()) {
+  if (std::vector<Value> pair = evalPair(translator, value); pair.size() == targets.size()) {
     for (auto [target, one] : zip_equal(targets, pair)) {
       if (target->text == "_")
         continue;
@@ -394,7 +396,7 @@ std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const 
     }
     return finish();
   }
-  if (auto call = translator.evalKernel(value); call && call->second.size() == targets.size()) {
+  if (auto call = evalKernel(translator, value); call && call->second.size() == targets.size()) {
     std::string left;
     for (auto [target, dims] : zip_equal(targets, call->second)) {
       left += (left.empty() ? "" : ", ") + target->text;

@@ -6,7 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/diagnostics/Inventions.h"
+#include "frontend/suggest/RewriteFunction.h"
+#include "frontend/suggest/RewriteReduce.h"
+#include "frontend/suggest/RewriteShape.h"
 #include "frontend/suggest/RewriteValue.h"
+#include "frontend/suggest/RewriteViews.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -14,6 +18,8 @@
 using namespace llvm;
 
 namespace tegula::rewrite {
+
+static Result evalConversion(Translator &translator, const CallForm &form, bool &known);
 
 //===----------------------------------------------------------------------===//
 // Callee and arguments
@@ -110,7 +116,7 @@ static std::string typeName(const Node &node) {
 //===----------------------------------------------------------------------===//
 
 bool Translator::isOwn(StringRef name) const {
-  const ast::Kernel *kernel = kernelOf(name);
+  const ast::Kernel *kernel = kernelOf(*this, name);
   const ast::Fn *fn = module.findFn(name);
   return (kernel && !module.isLibrary(*kernel)) || (fn && !module.isLibrary(*fn));
 }
@@ -173,13 +179,11 @@ Result Translator::evalCall(const Node &node) {
   bool isOwnCall =
       form->module.empty() && form->call->parts[0]->kind == Node::Name && isOwn(form->name);
   bool known = false;
-  for (auto family :
-       {&Translator::evalConversion, &Translator::evalShapeChange, &Translator::evalConstruction,
-        &Translator::evalReduction, &Translator::evalAlong, &Translator::evalProduct,
-        &Translator::evalChoice, &Translator::evalLoss}) {
+  for (auto family : {evalConversion, evalShapeChange, evalConstruction, evalReduction, evalAlong,
+                      evalProduct, evalChoice, evalLoss}) {
     if (isOwnCall)
       break;
-    Result result = (this->*family)(*form, known);
+    Result result = family(*this, *form, known);
     if (known)
       return result;
   }
@@ -206,7 +210,7 @@ Result Translator::evalCall(const Node &node) {
       values += i >= fn->defaults.size() || !fn->defaults[i];
     return elementwise(name, *form, values);
   }
-  auto call = evalKernel(node);
+  auto call = evalKernel(*this, node);
   if (!call || call->second.size() != 1)
     return std::nullopt;
   std::string result = freshName("h");
@@ -355,7 +359,7 @@ Result Translator::evalMember(const Node &node) {
     return environment.contains(node.text) ? std::nullopt : evalName(name);
   }
   if (node.text == "values" || node.text == "indices") {
-    std::vector<Value> pair = evalPair(what);
+    std::vector<Value> pair = evalPair(*this, what);
     return pair.size() == 2 ? Result(pair[node.text == "indices"]) : std::nullopt;
   }
   Result value = eval(what);
@@ -363,13 +367,13 @@ Result Translator::evalMember(const Node &node) {
     return std::nullopt;
   bool isTransposed = node.text == "T" || node.text == "mT" || node.text == "t";
   if (isTransposed && value->rank() == 2)
-    return permuted(*value, {1, 0});
+    return permuted(*this, *value, {1, 0});
   if (node.text == "mT" && value->rank() > 2) {
     std::vector<int64_t> order;
     for (size_t i = 0; i != value->rank(); ++i)
       order.push_back(int64_t(i));
     std::swap(order[order.size() - 1], order[order.size() - 2]);
-    return permuted(*value, order);
+    return permuted(*this, *value, order);
   }
   if (node.text == "data")
     return value;
@@ -380,14 +384,14 @@ Result Translator::evalMember(const Node &node) {
 // Conversions
 //===----------------------------------------------------------------------===//
 
-Result Translator::evalConversion(const CallForm &form, bool &known) {
+static Result evalConversion(Translator &translator, const CallForm &form, bool &known) {
   StringRef name = form.name;
   if (StringSwitch<bool>(name)
           .Cases({"contiguous", "clone", "detach", "cuda", "cpu", "requires_grad_", "item"}, true)
           .Cases({"tensor", "as_tensor", "asarray", "array", "broadcast_to_same"}, true)
           .Default(false)) {
     known = true;
-    return form.arguments.size() == 1 ? eval(*form.arguments[0]) : std::nullopt;
+    return form.arguments.size() == 1 ? translator.eval(*form.arguments[0]) : std::nullopt;
   }
   if (form.arguments.size() == 1 && form.arguments[0]->kind == Node::String && name == "float") {
     known = true; // float("inf")
@@ -398,7 +402,7 @@ Result Translator::evalConversion(const CallForm &form, bool &known) {
         !word.equals_insensitive("nan"))
       return std::nullopt;
     std::string constant = word.lower().substr(0, 3);
-    return text((negative ? "-" : "") + constant, negative ? level::Unary : level::Atom);
+    return translator.text((negative ? "-" : "") + constant, negative ? level::Unary : level::Atom);
   }
   std::string type;
   bool byName =
@@ -413,7 +417,7 @@ Result Translator::evalConversion(const CallForm &form, bool &known) {
     if (given && type.empty() && given->kind != Node::String && given->text != "device")
       return std::nullopt;
     if (type.empty())
-      return eval(*form.arguments[0]); // another device
+      return translator.eval(*form.arguments[0]); // another device
   } else if (form.arguments.size() == 1 && form.call->keywords.empty()) {
     Node callee;
     callee.kind = Node::Name;
@@ -424,8 +428,8 @@ Result Translator::evalConversion(const CallForm &form, bool &known) {
   if (type.empty())
     return std::nullopt;
   known = true;
-  Result value = eval(*form.arguments[0]);
-  return value ? apply(type, {*value}) : std::nullopt;
+  Result value = translator.eval(*form.arguments[0]);
+  return value ? translator.apply(type, {*value}) : std::nullopt;
 }
 
 } // namespace tegula::rewrite

@@ -5,7 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/suggest/RewriteFunction.h"
 #include "frontend/diagnostics/Inventions.h"
+#include "frontend/suggest/RewriteReduce.h"
 #include "frontend/suggest/RewriteValue.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,7 +21,7 @@ namespace tegula::rewrite {
 // Choices, named operators, losses
 //===----------------------------------------------------------------------===//
 
-Result Translator::evalChoice(const CallForm &form, bool &known) {
+Result evalChoice(Translator &translator, const CallForm &form, bool &known) {
   StringRef name = form.name;
   StringRef op = StringSwitch<StringRef>(name)
                      .Cases({"add", "sum_"}, "+")
@@ -43,43 +45,44 @@ Result Translator::evalChoice(const CallForm &form, bool &known) {
                      .Case("bitwise_right_shift", ">>")
                      .Default("");
   auto operand = [&](size_t i) -> Result {
-    return i < form.arguments.size() ? eval(*form.arguments[i]) : std::nullopt;
+    return i < form.arguments.size() ? translator.eval(*form.arguments[i]) : std::nullopt;
   };
   if (!op.empty()) {
     known = true;
     Result a = operand(0), b = operand(1);
     if (!a || !b || form.arguments.size() != 2 || !form.call->keywords.empty())
       return std::nullopt;
-    return evalBinary(op, *a, *b);
+    return translator.evalBinary(op, *a, *b);
   }
   if (name == "masked_fill" || name == "masked_fill_") {
     known = true;
     Result value = operand(0), mask = operand(1), fill = operand(2);
-    return value && mask && fill ? apply("where", {*mask, *fill, *value}) : std::nullopt;
+    return value && mask && fill ? translator.apply("where", {*mask, *fill, *value}) : std::nullopt;
   }
   if (name == "select" || name == "cond" || name == "ifelse") {
     known = true;
     Result mask = operand(0), yes = operand(1), no = operand(2);
-    return mask && yes && no ? apply("where", {*mask, *yes, *no}) : std::nullopt;
+    return mask && yes && no ? translator.apply("where", {*mask, *yes, *no}) : std::nullopt;
   }
   if (name == "tril" || name == "triu") {
     known = true;
     Result value = operand(0);
     const Node *given = form.argument(1, {"diagonal", "k"});
-    std::optional<int64_t> diagonal = given ? integer(*given) : std::optional<int64_t>(0);
+    std::optional<int64_t> diagonal =
+        given ? translator.integer(*given) : std::optional<int64_t>(0);
     if (!value || value->rank() < 2 || !diagonal)
       return std::nullopt;
     std::vector<Dim> dims = value->dims;
-    return make(
+    return translator.make(
         std::move(dims),
-        [this, value = *value, below = name == "tril",
+        [&translator, value = *value, below = name == "tril",
          diagonal = *diagonal](ArrayRef<std::string> indices) {
           std::string row = indices[indices.size() - 2], column = indices.back();
-          failed |= !isAlpha(row[0]) || !isAlpha(column[0]);
+          translator.failed |= !isAlpha(row[0]) || !isAlpha(column[0]);
           if (diagonal)
             row += (diagonal < 0 ? " - " : " + ") + std::to_string(std::abs(diagonal));
           return Text{"where(" + column + (below ? " <= " : " >= ") + row + ", " +
-                          emitExactly(value, indices).text + ", 0)",
+                          translator.emitExactly(value, indices).text + ", 0)",
                       level::Atom};
         },
         value->loose);
@@ -90,13 +93,15 @@ Result Translator::evalChoice(const CallForm &form, bool &known) {
       return std::nullopt;
     known = true;
     Result value = operand(0);
-    return value ? apply(mode->text == "tanh" ? "gelu_tanh" : "gelu", {*value}) : std::nullopt;
+    return value ? translator.apply(mode->text == "tanh" ? "gelu_tanh" : "gelu", {*value})
+                 : std::nullopt;
   }
   if (name == "clamp_min" || name == "clamp_max") {
     known = true;
     Result value = operand(0), bound = operand(1);
-    return value && bound ? apply(name == "clamp_min" ? "maximum" : "minimum", {*value, *bound})
-                          : std::nullopt;
+    return value && bound
+               ? translator.apply(name == "clamp_min" ? "maximum" : "minimum", {*value, *bound})
+               : std::nullopt;
   }
   if (name == "log10" || name == "neg" || name == "erfc") {
     known = true;
@@ -104,12 +109,12 @@ Result Translator::evalChoice(const CallForm &form, bool &known) {
     if (!value)
       return std::nullopt;
     Value source = *value;
-    return make(
+    return translator.make(
         source.dims,
-        [this, source, name = name.str()](ArrayRef<std::string> indices) {
-          Text inner = emitAt(source, indices);
+        [&translator, source, name = name.str()](ArrayRef<std::string> indices) {
+          Text inner = translator.emitAt(source, indices);
           if (name == "neg")
-            return Text{"-" + wrapped(inner, level::Unary), level::Unary};
+            return Text{"-" + Translator::wrapped(inner, level::Unary), level::Unary};
           if (name == "erfc")
             return Text{"1 - erf(" + inner.text + ")", level::Sum};
           return Text{"log(" + inner.text + ") * 0.4342944819032518", level::Product};
@@ -122,10 +127,11 @@ Result Translator::evalChoice(const CallForm &form, bool &known) {
     if (!value)
       return std::nullopt;
     Value source = *value;
-    return make(
+    return translator.make(
         source.dims,
-        [this, source](ArrayRef<std::string> indices) {
-          return Text{"not " + wrapped(emitAt(source, indices), level::Not), level::Not};
+        [&translator, source](ArrayRef<std::string> indices) {
+          return Text{"not " + Translator::wrapped(translator.emitAt(source, indices), level::Not),
+                      level::Not};
         },
         source.loose);
   }
@@ -133,27 +139,30 @@ Result Translator::evalChoice(const CallForm &form, bool &known) {
 }
 
 /// Losses with another reduction than the mean.
-Result Translator::evalLoss(const CallForm &form, bool &known) {
+Result evalLoss(Translator &translator, const CallForm &form, bool &known) {
   const Node *reduction = form.keyword("reduction");
   bool isSquare = form.name == "mse_loss", isAbsolute = form.name == "l1_loss";
   if (!reduction || reduction->kind != Node::String || reduction->text == "mean" ||
       (!isSquare && !isAbsolute) || form.arguments.size() != 2)
     return std::nullopt;
   known = true;
-  Result a = eval(*form.arguments[0]), b = a ? eval(*form.arguments[1]) : std::nullopt;
-  Result difference = b ? evalBinary("-", *a, *b) : std::nullopt;
-  Result each = difference ? apply(isSquare ? "square" : "abs", {*difference}) : std::nullopt;
+  Result a = translator.eval(*form.arguments[0]),
+         b = a ? translator.eval(*form.arguments[1]) : std::nullopt;
+  Result difference = b ? translator.evalBinary("-", *a, *b) : std::nullopt;
+  Result each =
+      difference ? translator.apply(isSquare ? "square" : "abs", {*difference}) : std::nullopt;
   if (!each || reduction->text == "none")
     return each;
-  return reduction->text == "sum" ? reduce("sum", *each, std::nullopt, false) : std::nullopt;
+  return reduction->text == "sum" ? reduce(translator, "sum", *each, std::nullopt, false)
+                                  : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 
-const ast::Kernel *Translator::kernelOf(StringRef name) const {
-  return module.findKernel(name, /*fromLibrary=*/name == self);
+const ast::Kernel *kernelOf(const Translator &translator, StringRef name) {
+  return translator.module.findKernel(name, /*fromLibrary=*/name == translator.self);
 }
 
 /// Half of each of the kernel's sizes, for a stride of 1.
@@ -183,8 +192,8 @@ static bool isTensor(const ast::Param &param) {
 }
 
 /// `torch.cat([a, b], dim=1)` as a call of this language, with its dims.
-std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>>
-Translator::evalCat(const CallForm &form) {
+static std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>>
+evalCat(Translator &translator, const CallForm &form) {
   // torch.cat([a, b], dim=1)
   std::vector<const Node *> joined = form.arguments;
   const Node *given = form.keyword("dim") ? form.keyword("dim") : form.keyword("axis");
@@ -198,10 +207,10 @@ Translator::evalCat(const CallForm &form) {
   }
   std::string call = "cat(";
   std::vector<Dim> dims;
-  std::optional<int64_t> dim = given ? integer(*given) : std::optional<int64_t>(0);
+  std::optional<int64_t> dim = given ? translator.integer(*given) : std::optional<int64_t>(0);
   for (const Node *one : joined) {
-    Result value = eval(*one);
-    Result whole = value ? hoist(*value) : std::nullopt;
+    Result value = translator.eval(*one);
+    Result whole = value ? translator.hoist(*value) : std::nullopt;
     if (!whole || !dim)
       return std::nullopt;
     if (dims.empty()) {
@@ -226,15 +235,15 @@ Translator::evalCat(const CallForm &form) {
 }
 
 std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>>
-Translator::evalKernel(const Node &node) {
-  std::optional<CallForm> form = callForm(node);
+evalKernel(Translator &translator, const Node &node) {
+  std::optional<CallForm> form = translator.callForm(node);
   if (!form || !node.items.empty())
     return std::nullopt;
-  StringRef name = ownName(form->name);
+  StringRef name = translator.ownName(form->name);
   if (name == "cat") {
-    return evalCat(*form);
+    return evalCat(translator, *form);
   }
-  const ast::Kernel *kernel = kernelOf(name);
+  const ast::Kernel *kernel = kernelOf(translator, name);
   if (!kernel)
     return std::nullopt;
 
@@ -250,8 +259,8 @@ Translator::evalKernel(const Node &node) {
     }
     std::string argument;
     if (isTensor(param)) {
-      Result value = eval(given);
-      Result whole = value ? hoist(*value) : std::nullopt;
+      Result value = translator.eval(given);
+      Result whole = value ? translator.hoist(*value) : std::nullopt;
       if (!whole)
         return false;
       argument = whole->tensor;
@@ -282,7 +291,7 @@ Translator::evalKernel(const Node &node) {
         argument = "0";
       if (argument.empty())
         return false;
-    } else if (std::optional<std::string> constant = constantArgument(given)) {
+    } else if (std::optional<std::string> constant = translator.constantArgument(given)) {
       argument = *constant;
     } else if (given.kind == Node::Subscript && given.parts[0]->kind == Node::Member &&
                given.parts[0]->text == "shape") {
@@ -307,7 +316,7 @@ Translator::evalKernel(const Node &node) {
       bool isMean = keyword == "reduction" && given->kind == Node::String &&
                     (given->text == "mean" || given->text == "batchmean");
       // The one dim that there is.
-      std::optional<int64_t> dim = keyword == "dim" ? integer(*given) : std::nullopt;
+      std::optional<int64_t> dim = keyword == "dim" ? translator.integer(*given) : std::nullopt;
       if (name == "cosine_similarity" && (dim == 1 || dim == -1))
         continue;
       bool isZero = given->kind == Node::Number && StringRef(given->text).trim("0.").empty();

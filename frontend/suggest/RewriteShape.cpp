@@ -5,7 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/suggest/RewriteShape.h"
+#include "frontend/suggest/RewriteFunction.h"
 #include "frontend/suggest/RewriteValue.h"
+#include "frontend/suggest/RewriteViews.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -19,20 +22,21 @@ namespace tegula::rewrite {
 //===----------------------------------------------------------------------===//
 
 /// Extents as texts: `(B, S, -1)`, `B, S, -1`.
-std::optional<std::vector<std::string>> Translator::shape(ArrayRef<const Node *> arguments) {
+static std::optional<std::vector<std::string>> shape(Translator &translator,
+                                                     ArrayRef<const Node *> arguments) {
   std::vector<std::string> result;
   if (arguments.size() == 1 && arguments[0]->kind == Node::Sequence) {
     std::vector<const Node *> inner;
     for (const NodePtr &part : arguments[0]->parts)
       inner.push_back(part.get());
-    return shape(inner);
+    return shape(translator, inner);
   }
   for (const Node *argument : arguments) {
-    if (std::optional<int64_t> known = integer(*argument)) {
+    if (std::optional<int64_t> known = translator.integer(*argument)) {
       result.push_back(std::to_string(*known));
       continue;
     }
-    std::optional<Text> one = scalar(*argument);
+    std::optional<Text> one = translator.scalar(*argument);
     if (!one)
       return std::nullopt;
     result.push_back(one->level < level::Product ? "(" + one->text + ")" : one->text);
@@ -41,17 +45,17 @@ std::optional<std::vector<std::string>> Translator::shape(ArrayRef<const Node *>
 }
 
 /// A dim given by position or name, from 0 on.
-std::optional<size_t> Translator::dimAt(const CallForm &form, size_t position,
-                                        ArrayRef<StringRef> names, size_t rank) {
+static std::optional<size_t> dimAt(Translator &translator, const CallForm &form, size_t position,
+                                   ArrayRef<StringRef> names, size_t rank) {
   const Node *given = form.argument(position, names);
-  std::optional<int64_t> dim = given ? integer(*given) : std::nullopt;
+  std::optional<int64_t> dim = given ? translator.integer(*given) : std::nullopt;
   if (!dim || *dim < -int64_t(rank) || *dim >= int64_t(rank))
     return std::nullopt;
   return static_cast<size_t>(*dim < 0 ? *dim + int64_t(rank) : *dim);
 }
 
 /// transpose, permute, ...
-Result Translator::transposition(const CallForm &form, const Result &value) {
+static Result transposition(Translator &translator, const CallForm &form, const Result &value) {
   StringRef name = form.name;
   int64_t rank = int64_t(value->rank());
   ArrayRef<const Node *> others = ArrayRef(form.arguments).drop_front();
@@ -59,8 +63,8 @@ Result Translator::transposition(const CallForm &form, const Result &value) {
   if (name == "transpose" || name == "swapaxes" || name == "swapdims" || name == "t") {
     std::optional<size_t> a = rank == 2 ? std::optional<size_t>(0) : std::nullopt, b = 1;
     if (!others.empty() || !form.call->keywords.empty()) {
-      a = dimAt(form, 1, {"dim0", "axis0"}, value->rank());
-      b = dimAt(form, 2, {"dim1", "axis1"}, value->rank());
+      a = dimAt(translator, form, 1, {"dim0", "axis0"}, value->rank());
+      b = dimAt(translator, form, 2, {"dim1", "axis1"}, value->rank());
     }
     if (!a || !b || rank < 2)
       return std::nullopt;
@@ -68,48 +72,48 @@ Result Translator::transposition(const CallForm &form, const Result &value) {
     for (int64_t i = 0; i != rank; ++i)
       order.push_back(i);
     std::swap(order[*a], order[*b]);
-    return permuted(*value, order);
+    return permuted(translator, *value, order);
   }
   if (name == "permute") {
     std::vector<int64_t> order;
     if (others.size() == 1 || others.empty()) {
       const Node *given = form.argument(1, {"dims"});
-      std::optional<std::vector<int64_t>> all = given ? integers(*given) : std::nullopt;
+      std::optional<std::vector<int64_t>> all = given ? translator.integers(*given) : std::nullopt;
       if (!all)
         return std::nullopt;
       order = *all;
     }
     for (const Node *one : others.size() > 1 ? others : ArrayRef<const Node *>()) {
-      std::optional<int64_t> dim = integer(*one);
+      std::optional<int64_t> dim = translator.integer(*one);
       if (!dim)
         return std::nullopt;
       order.push_back(*dim);
     }
-    return permuted(*value, order);
+    return permuted(translator, *value, order);
   }
   return std::nullopt;
 }
 
 /// view, reshape, flatten.
-Result Translator::regrouping(const CallForm &form, const Result &value) {
+static Result regrouping(Translator &translator, const CallForm &form, const Result &value) {
   StringRef name = form.name;
   int64_t rank = int64_t(value->rank());
   ArrayRef<const Node *> others = ArrayRef(form.arguments).drop_front();
 
   if (name == "view" || name == "reshape") {
-    std::optional<std::vector<std::string>> to = shape(others);
-    return to ? shaped(*value, *to) : std::nullopt;
+    std::optional<std::vector<std::string>> to = shape(translator, others);
+    return to ? shaped(translator, *value, *to) : std::nullopt;
   }
   if (name == "flatten") {
     size_t from = 0, last = size_t(std::max<int64_t>(rank - 1, 0));
     if (form.argument(1, {"start_dim"})) {
-      std::optional<size_t> given = dimAt(form, 1, {"start_dim"}, value->rank());
+      std::optional<size_t> given = dimAt(translator, form, 1, {"start_dim"}, value->rank());
       if (!given)
         return std::nullopt;
       from = *given;
     }
     if (form.argument(2, {"end_dim"})) {
-      std::optional<size_t> given = dimAt(form, 2, {"end_dim"}, value->rank());
+      std::optional<size_t> given = dimAt(translator, form, 2, {"end_dim"}, value->rank());
       if (!given)
         return std::nullopt;
       last = *given;
@@ -123,38 +127,38 @@ Result Translator::regrouping(const CallForm &form, const Result &value) {
         to.push_back(value->dims[i].extent);
       }
     }
-    return shaped(*value, to);
+    return shaped(translator, *value, to);
   }
   return std::nullopt;
 }
 
 /// unsqueeze, squeeze, expand, ...: dims of size one.
-Result Translator::expansion(const CallForm &form, const Result &value) {
+static Result expansion(Translator &translator, const CallForm &form, const Result &value) {
   StringRef name = form.name;
   int64_t rank = int64_t(value->rank());
   ArrayRef<const Node *> others = ArrayRef(form.arguments).drop_front();
 
   if (name == "unsqueeze" || name == "expand_dims") {
     const Node *given = form.argument(1, {"dim", "axis"});
-    std::optional<int64_t> dim = given ? integer(*given) : std::nullopt;
+    std::optional<int64_t> dim = given ? translator.integer(*given) : std::nullopt;
     if (!dim || *dim < -rank - 1 || *dim > rank)
       return std::nullopt;
     size_t at = static_cast<size_t>(*dim < 0 ? *dim + rank + 1 : *dim);
     std::vector<Dim> dims = value->dims;
     dims.insert(dims.begin() + at, Dim{"1", true, true, {}, "", false});
-    return make(
+    return translator.make(
         std::move(dims),
-        [this, value = *value, at](ArrayRef<std::string> indices) {
+        [&translator, value = *value, at](ArrayRef<std::string> indices) {
           std::vector<std::string> inner(indices.begin(), indices.end());
           inner.erase(inner.begin() + at);
-          return emitExactly(value, inner);
+          return translator.emitExactly(value, inner);
         },
         value->loose);
   }
   if (name == "squeeze") {
     std::set<size_t> gone;
     if (form.argument(1, {"dim", "axis"})) {
-      std::optional<size_t> dim = dimAt(form, 1, {"dim", "axis"}, value->rank());
+      std::optional<size_t> dim = dimAt(translator, form, 1, {"dim", "axis"}, value->rank());
       if (!dim)
         return std::nullopt;
       if (value->dims[*dim].one)
@@ -170,28 +174,28 @@ Result Translator::expansion(const CallForm &form, const Result &value) {
     for (size_t i = 0; i != value->rank(); ++i)
       if (!gone.count(i))
         dims.push_back(value->dims[i]);
-    return make(
+    return translator.make(
         std::move(dims),
-        [this, value = *value, gone](ArrayRef<std::string> indices) {
+        [&translator, value = *value, gone](ArrayRef<std::string> indices) {
           std::vector<std::string> inner;
           size_t at = 0;
           for (size_t i = 0; i != value.rank(); ++i)
             inner.push_back(gone.count(i) ? "0" : indices[at++]);
-          return emitExactly(value, inner);
+          return translator.emitExactly(value, inner);
         },
         value->loose);
   }
   if (name == "expand" || name == "broadcast_to" || name == "expand_as" || name == "view_as") {
     std::vector<std::string> to;
     if (name == "expand_as" || name == "view_as") {
-      Result like = others.size() == 1 ? eval(*others[0]) : std::nullopt;
+      Result like = others.size() == 1 ? translator.eval(*others[0]) : std::nullopt;
       if (!like)
         return std::nullopt;
       for (const Dim &dim : like->dims)
         to.push_back(dim.extent);
       if (name == "view_as")
-        return shaped(*value, to);
-    } else if (auto given = shape(others)) {
+        return shaped(translator, *value, to);
+    } else if (auto given = shape(translator, others)) {
       to = *given;
     } else {
       return std::nullopt;
@@ -206,16 +210,18 @@ Result Translator::expansion(const CallForm &form, const Result &value) {
         dim = {to[i], false, false, {}, "", false};
       dims.push_back(std::move(dim));
     }
-    return make(
+    return translator.make(
         std::move(dims),
-        [this, value = *value](ArrayRef<std::string> indices) { return emitAt(value, indices); },
+        [&translator, value = *value](ArrayRef<std::string> indices) {
+          return translator.emitAt(value, indices);
+        },
         value->loose);
   }
   return std::nullopt;
 }
 
 /// flip, roll, repeat_interleave.
-Result Translator::movement(const CallForm &form, const Result &value) {
+static Result movement(Translator &translator, const CallForm &form, const Result &value) {
   StringRef name = form.name;
   int64_t rank = int64_t(value->rank());
 
@@ -223,14 +229,14 @@ Result Translator::movement(const CallForm &form, const Result &value) {
     bool isGiven = false;
     size_t position = name == "flip" ? 1 : 2;
     std::optional<std::vector<int64_t>> which =
-        dimsArgument(form, position, value->rank(), isGiven);
+        translator.dimsArgument(form, position, value->rank(), isGiven);
     std::string shift;
     if (name == "roll") {
       const Node *given = form.argument(1, {"shifts", "shift"});
-      std::optional<Text> amount = given ? scalar(*given) : std::nullopt;
+      std::optional<Text> amount = given ? translator.scalar(*given) : std::nullopt;
       if (!amount || !which || which->size() != 1)
         return std::nullopt;
-      shift = wrapped(*amount, level::Product);
+      shift = Translator::wrapped(*amount, level::Product);
     }
     if (!which)
       return std::nullopt;
@@ -243,37 +249,37 @@ Result Translator::movement(const CallForm &form, const Result &value) {
       dims[at].bare = false;
       turned.insert(at);
     }
-    return make(
+    return translator.make(
         dims,
-        [this, value = *value, turned, shift](ArrayRef<std::string> indices) {
+        [&translator, value = *value, turned, shift](ArrayRef<std::string> indices) {
           std::vector<std::string> inner(indices.begin(), indices.end());
           for (size_t at : turned) {
             const std::string &extent = value.dims[at].extent;
-            failed |= StringRef(inner[at]).contains(',');
+            translator.failed |= StringRef(inner[at]).contains(',');
             std::string size = StringRef(extent).contains(' ') ? "(" + extent + ")" : extent;
             inner[at] = shift.empty() ? size + " - 1 - " + inner[at]
                                       : "(" + inner[at] + " - " + shift + ") % " + size;
           }
-          return emitExactly(value, inner);
+          return translator.emitExactly(value, inner);
         },
         value->loose);
   }
   if (name == "repeat_interleave") {
-    std::optional<size_t> dim = dimAt(form, 2, {"dim"}, value->rank());
+    std::optional<size_t> dim = dimAt(translator, form, 2, {"dim"}, value->rank());
     const Node *given = form.argument(1, {"repeats"});
-    std::optional<Text> times = given ? scalar(*given) : std::nullopt;
+    std::optional<Text> times = given ? translator.scalar(*given) : std::nullopt;
     if (!dim || !times || value->dims[*dim].extent.empty())
       return std::nullopt;
-    std::string factor = wrapped(*times, level::Atom);
+    std::string factor = Translator::wrapped(*times, level::Atom);
     std::vector<Dim> dims = value->dims;
     dims[*dim].extent = factor + "*" + dims[*dim].extent;
     dims[*dim].bare = false;
-    return make(
+    return translator.make(
         dims,
-        [this, value = *value, dim = *dim, factor](ArrayRef<std::string> indices) {
+        [&translator, value = *value, dim = *dim, factor](ArrayRef<std::string> indices) {
           std::vector<std::string> inner(indices.begin(), indices.end());
           inner[dim] = inner[dim] + " // " + factor;
-          return emitExactly(value, inner);
+          return translator.emitExactly(value, inner);
         },
         value->loose);
   }
@@ -281,16 +287,17 @@ Result Translator::movement(const CallForm &form, const Result &value) {
 }
 
 /// size, len, numel.
-Result Translator::extent(const CallForm &form, const Result &value) {
+static Result extent(Translator &translator, const CallForm &form, const Result &value) {
   StringRef name = form.name;
   int64_t rank = int64_t(value->rank());
 
   if (name == "size" || name == "len") {
-    std::optional<size_t> dim =
-        name == "len" && rank ? std::optional<size_t>(0) : dimAt(form, 1, {"dim"}, value->rank());
+    std::optional<size_t> dim = name == "len" && rank
+                                    ? std::optional<size_t>(0)
+                                    : dimAt(translator, form, 1, {"dim"}, value->rank());
     if (!dim || value->dims[*dim].extent.empty())
       return std::nullopt;
-    return text(value->dims[*dim].extent);
+    return translator.text(value->dims[*dim].extent);
   }
   if (name == "numel") {
     std::string product;
@@ -300,37 +307,39 @@ Result Translator::extent(const CallForm &form, const Result &value) {
       product += (product.empty() ? "" : "*") +
                  (StringRef(dim.extent).contains(' ') ? "(" + dim.extent + ")" : dim.extent);
     }
-    return text(product.empty() ? "1" : product, level::Product);
+    return translator.text(product.empty() ? "1" : product, level::Product);
   }
   return std::nullopt;
 }
 
 /// F.pad(x, (left, right, top, bottom), value=0): reads with a fill.
-Result Translator::padding(const CallForm &form, const Result &value) {
+static Result padding(Translator &translator, const CallForm &form, const Result &value) {
   const Node *given = form.argument(1, {"pad"});
   const Node *filling = form.argument(3, {"value"}), *mode = form.argument(2, {"mode"});
   if (!given || given->kind != Node::Sequence || given->parts.size() % 2 ||
       given->parts.size() / 2 > value->rank() || (mode && mode->text != "constant"))
     return std::nullopt;
-  std::optional<Text> fill = filling ? scalar(*filling) : std::optional(Text{"0", level::Atom});
-  Result whole = hoist(*value);
+  std::optional<Text> fill =
+      filling ? translator.scalar(*filling) : std::optional(Text{"0", level::Atom});
+  Result whole = translator.hoist(*value);
   if (!fill || !whole)
     return std::nullopt;
   std::vector<std::string> offsets(value->rank());
   std::vector<Dim> dims = value->dims;
   for (size_t i = 0; i * 2 != given->parts.size(); ++i) {
     size_t at = value->rank() - 1 - i;
-    std::optional<Text> lo = scalar(*given->parts[2 * i]), hi = scalar(*given->parts[2 * i + 1]);
+    std::optional<Text> lo = translator.scalar(*given->parts[2 * i]),
+                        hi = translator.scalar(*given->parts[2 * i + 1]);
     if (!lo || !hi || dims[at].extent.empty())
       return std::nullopt;
-    offsets[at] = lo->text == "0" ? "" : wrapped(*lo, level::Product);
+    offsets[at] = lo->text == "0" ? "" : Translator::wrapped(*lo, level::Product);
     int64_t a, b;
     bool numbers =
         !StringRef(lo->text).getAsInteger(10, a) && !StringRef(hi->text).getAsInteger(10, b);
     std::string more = numbers ? std::to_string(a + b) : lo->text + " + " + hi->text;
     dims[at] = {dims[at].extent + " + " + more, false, false, {}, "", false};
   }
-  return make(
+  return translator.make(
       std::move(dims),
       [tensor = whole->tensor, offsets, fill = *fill](ArrayRef<std::string> indices) {
         std::string read = tensor + "[";
@@ -341,31 +350,30 @@ Result Translator::padding(const CallForm &form, const Result &value) {
       value->loose);
 }
 
-Result Translator::evalShapeChange(const CallForm &form, bool &known) {
-  using Method = Result (Translator::*)(const CallForm &, const Result &);
-  Method method =
-      StringSwitch<Method>(form.name)
-          .Cases({"transpose", "permute", "t", "swapaxes", "swapdims"}, &Translator::transposition)
-          .Cases({"view", "reshape", "flatten"}, &Translator::regrouping)
-          .Cases({"squeeze", "unsqueeze", "expand_dims", "expand"}, &Translator::expansion)
-          .Cases({"expand_as", "view_as", "broadcast_to"}, &Translator::expansion)
-          .Cases({"flip", "roll", "repeat_interleave"}, &Translator::movement)
-          .Cases({"size", "numel", "len"}, &Translator::extent)
-          .Case("pad", &Translator::padding)
-          .Default(nullptr);
+Result evalShapeChange(Translator &translator, const CallForm &form, bool &known) {
+  using Method = Result (*)(Translator &, const CallForm &, const Result &);
+  Method method = StringSwitch<Method>(form.name)
+                      .Cases({"transpose", "permute", "t", "swapaxes", "swapdims"}, transposition)
+                      .Cases({"view", "reshape", "flatten"}, regrouping)
+                      .Cases({"squeeze", "unsqueeze", "expand_dims", "expand"}, expansion)
+                      .Cases({"expand_as", "view_as", "broadcast_to"}, expansion)
+                      .Cases({"flip", "roll", "repeat_interleave"}, movement)
+                      .Cases({"size", "numel", "len"}, extent)
+                      .Case("pad", padding)
+                      .Default(nullptr);
   // A file's own kernel of that name is meant.
-  if (!method || form.arguments.empty() || (form.module.empty() && kernelOf(form.name)))
+  if (!method || form.arguments.empty() || (form.module.empty() && kernelOf(translator, form.name)))
     return std::nullopt;
   known = true;
-  Result value = eval(*form.arguments[0]);
-  return value ? (this->*method)(form, value) : std::nullopt;
+  Result value = translator.eval(*form.arguments[0]);
+  return value ? method(translator, form, value) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
 // Constants and ranges
 //===----------------------------------------------------------------------===//
 
-Result Translator::evalConstruction(const CallForm &form, bool &known) {
+Result evalConstruction(Translator &translator, const CallForm &form, bool &known) {
   StringRef name = form.name;
   bool isLike = name.ends_with("_like");
   StringRef kind = isLike ? name.drop_back(5) : name;
@@ -378,14 +386,14 @@ Result Translator::evalConstruction(const CallForm &form, bool &known) {
     return std::nullopt;
   if (kind == "full") {
     const Node *given = form.argument(1, {"fill_value"});
-    std::optional<Text> fill = given ? scalar(*given) : std::nullopt;
+    std::optional<Text> fill = given ? translator.scalar(*given) : std::nullopt;
     if (!fill)
       return std::nullopt;
     value = fill->text;
   }
   std::vector<Dim> dims;
   if (isLike) {
-    Result like = eval(*form.arguments[0]);
+    Result like = translator.eval(*form.arguments[0]);
     if (!like)
       return std::nullopt;
     dims = like->dims;
@@ -393,11 +401,11 @@ Result Translator::evalConstruction(const CallForm &form, bool &known) {
       dim.bare = dim.one;
   } else {
     ArrayRef<const Node *> sizes = form.arguments;
-    if (name == "arange" && sizes.size() == 2 && integer(*sizes[0]) == 0)
+    if (name == "arange" && sizes.size() == 2 && translator.integer(*sizes[0]) == 0)
       sizes = sizes.drop_front();
     if (kind == "full" || name == "arange" || name == "eye")
       sizes = sizes.take_front(name == "arange" ? sizes.size() : 1);
-    std::optional<std::vector<std::string>> extents = shape(sizes);
+    std::optional<std::vector<std::string>> extents = shape(translator, sizes);
     if (!extents || ((name == "arange" || name == "eye") && extents->size() != 1))
       return std::nullopt;
     for (std::string &extent : *extents)
@@ -406,14 +414,15 @@ Result Translator::evalConstruction(const CallForm &form, bool &known) {
       dims.push_back(dims[0]);
   }
   if (name == "arange")
-    return make(std::move(dims),
-                [](ArrayRef<std::string> indices) { return Text{indices[0], level::Atom}; });
+    return translator.make(std::move(dims), [](ArrayRef<std::string> indices) {
+      return Text{indices[0], level::Atom};
+    });
   if (name == "eye")
-    return make(std::move(dims), [](ArrayRef<std::string> indices) {
+    return translator.make(std::move(dims), [](ArrayRef<std::string> indices) {
       return Text{"where(" + indices[0] + " == " + indices[1] + ", 1.0, 0.0)", level::Atom};
     });
-  return make(std::move(dims),
-              [value](ArrayRef<std::string>) { return Text{value, level::Unary}; });
+  return translator.make(std::move(dims),
+                         [value](ArrayRef<std::string>) { return Text{value, level::Unary}; });
 }
 
 } // namespace tegula::rewrite

@@ -5,7 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/suggest/RewriteSubscript.h"
 #include "frontend/diagnostics/Inventions.h"
+#include "frontend/suggest/RewriteReduce.h"
 #include "frontend/suggest/RewriteValue.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -78,21 +80,22 @@ static bool joinGathered(const Value &value, std::vector<Dim> &dims,
 }
 
 /// `x.shape[i]`, or one of the results of a call; nothing where the subscript is neither.
-std::optional<Result> Translator::evalPart(const Node &node) {
+static std::optional<Result> evalPart(Translator &translator, const Node &node) {
   const Node &base = *node.parts[0];
   auto isShape = [](const Node &what) { return what.kind == Node::Member && what.text == "shape"; };
   if (isShape(base) && node.parts.size() == 2) {
-    Result whole = eval(*base.parts[0]);
-    std::optional<int64_t> at = integer(*node.parts[1]);
+    Result whole = translator.eval(*base.parts[0]);
+    std::optional<int64_t> at = translator.integer(*node.parts[1]);
     if (!whole || !at)
       return Result();
     size_t position = static_cast<size_t>(*at < 0 ? *at + int64_t(whole->rank()) : *at);
     if (position >= whole->rank() || whole->dims[position].extent.empty())
       return Result();
-    return text(whole->dims[position].extent);
+    return translator.text(whole->dims[position].extent);
   }
-  if (std::vector<Value> pair = evalPair(base); !pair.empty() && node.parts.size() == 2) {
-    std::optional<int64_t> which = integer(*node.parts[1]);
+  if (std::vector<Value> pair = evalPair(translator, base);
+      !pair.empty() && node.parts.size() == 2) {
+    std::optional<int64_t> which = translator.integer(*node.parts[1]);
     if (which && *which >= 0 && *which < int64_t(pair.size()))
       return pair[static_cast<size_t>(*which)];
     return Result();
@@ -101,17 +104,17 @@ std::optional<Result> Translator::evalPart(const Node &node) {
 }
 
 /// Where a slice of the dim begins and ends.
-std::optional<std::pair<std::string, std::string>>
-Translator::sliceBounds(const Node *lo, const Node *hi, const Dim &dim) {
+static std::optional<std::pair<std::string, std::string>>
+sliceBounds(Translator &translator, const Node *lo, const Node *hi, const Dim &dim) {
   std::string from = "0", to = dim.extent;
   for (auto [bound, result] : {std::pair(lo, &from), std::pair(hi, &to)}) {
     if (!bound)
       continue;
-    if (std::optional<int64_t> known = integer(*bound); known && *known < 0) {
+    if (std::optional<int64_t> known = translator.integer(*bound); known && *known < 0) {
       if (dim.extent.empty())
         return std::nullopt;
       *result = dim.extent + " - " + std::to_string(-*known);
-    } else if (std::optional<Text> bounded = scalar(*bound)) {
+    } else if (std::optional<Text> bounded = translator.scalar(*bound)) {
       *result = bounded->text;
     } else {
       return std::nullopt;
@@ -123,27 +126,27 @@ Translator::sliceBounds(const Node *lo, const Node *hi, const Dim &dim) {
 }
 
 /// A group of subscripts, `(a, b)`; adds the names in it that nothing binds.
-Result Translator::groupOf(const Node &item, Names &loose) {
+static Result groupOf(Translator &translator, const Node &item, Names &loose) {
   std::string group;
   for (const NodePtr &member : item.parts) {
-    if (member->kind == Node::Name && !active.count(member->text) &&
-        !environment.contains(member->text))
+    if (member->kind == Node::Name && !translator.active.count(member->text) &&
+        !translator.environment.contains(member->text))
       loose.insert(member->text);
-    else if (!scalar(*member))
+    else if (!translator.scalar(*member))
       return std::nullopt;
     group += (group.empty() ? "(" : ", ") +
-             (member->kind == Node::Name ? member->text : scalar(*member)->text);
+             (member->kind == Node::Name ? member->text : translator.scalar(*member)->text);
   }
-  return text(group + ")");
+  return translator.text(group + ")");
 }
 
 /// An expression whose names may be indices that nothing binds yet, which it adds.
-Result Translator::evalLoose(const Node &item, Names &loose) {
+static Result evalLoose(Translator &translator, const Node &item, Names &loose) {
   std::vector<std::string> added;
   auto addNames = [&](auto &&addNames, const Node &part) -> void {
-    if (part.kind == Node::Name && !environment.contains(part.text) && !active.count(part.text) &&
-        !findInvention(Invention::Value, part.text)) {
-      active.insert(part.text);
+    if (part.kind == Node::Name && !translator.environment.contains(part.text) &&
+        !translator.active.count(part.text) && !findInvention(Invention::Value, part.text)) {
+      translator.active.insert(part.text);
       added.push_back(part.text);
     }
     if (part.kind == Node::Binary || part.kind == Node::Unary)
@@ -151,21 +154,22 @@ Result Translator::evalLoose(const Node &item, Names &loose) {
         addNames(addNames, *inner);
   };
   addNames(addNames, item);
-  Result value = eval(item);
+  Result value = translator.eval(item);
   for (const std::string &name : added) {
-    active.erase(name);
+    translator.active.erase(name);
     loose.insert(name);
   }
   return value;
 }
 
 /// `, fill=v` of a read of a tensor itself; empty where it has none.
-std::optional<std::string> Translator::fillOf(const Node &node, const Value &whole) {
+static std::optional<std::string> fillOf(Translator &translator, const Node &node,
+                                         const Value &whole) {
   std::string fill;
   if (node.keywords.size() > 1)
     return std::nullopt;
   for (const auto &[keyword, value] : node.keywords) {
-    std::optional<Text> given = scalar(*value);
+    std::optional<Text> given = translator.scalar(*value);
     if (keyword != "fill" || !given || whole.tensor.empty())
       return std::nullopt;
     fill = ", fill=" + given->text;
@@ -173,11 +177,11 @@ std::optional<std::string> Translator::fillOf(const Node &node, const Value &who
   return fill;
 }
 
-Result Translator::evalSubscript(const Node &node) {
+Result evalSubscript(Translator &translator, const Node &node) {
   const Node &base = *node.parts[0];
-  if (std::optional<Result> part = evalPart(node))
+  if (std::optional<Result> part = evalPart(translator, node))
     return *part;
-  Result whole = eval(base);
+  Result whole = translator.eval(base);
   if (!whole || whole->rank() == 0)
     return std::nullopt;
 
@@ -214,7 +218,7 @@ Result Translator::evalSubscript(const Node &node) {
       Dim &made = dims.back();
       if (!lo && !hi)
         continue;
-      auto bounds = sliceBounds(lo, hi, dim);
+      auto bounds = sliceBounds(translator, lo, hi, dim);
       if (!bounds)
         return std::nullopt;
       const auto &[from, to] = *bounds;
@@ -225,40 +229,41 @@ Result Translator::evalSubscript(const Node &node) {
       if (made.extent == "1") {
         made.one = true;
         places.back().kind = Place::Fixed;
-        places.back().value = text(from);
+        places.back().value = translator.text(from);
       }
       continue;
     }
     // A written range stays where it stands, in a read of a tensor itself.
-    if (!item->range.empty() &&
-        (item->kind != Node::Name || whole->tensor.empty() || environment.contains(item->text)))
+    if (!item->range.empty() && (item->kind != Node::Name || whole->tensor.empty() ||
+                                 translator.environment.contains(item->text)))
       return std::nullopt;
     Place place;
-    if (item->kind == Node::Name && !environment.contains(item->text) &&
+    if (item->kind == Node::Name && !translator.environment.contains(item->text) &&
         !findInvention(Invention::Value, item->text)) {
       // An index that stands on the left, or that a reduction takes.
-      if (!active.count(item->text))
+      if (!translator.active.count(item->text))
         loose.insert(item->text);
       place.kind = Place::Fixed;
-      place.value = text(item->range.empty() ? item->text : item->text + " in " + item->range);
+      place.value =
+          translator.text(item->range.empty() ? item->text : item->text + " in " + item->range);
       places.push_back(std::move(place));
       continue;
     }
     if (item->kind == Node::Sequence) { // a group
       place.kind = Place::Fixed;
-      place.value = groupOf(*item, loose);
+      place.value = groupOf(translator, *item, loose);
       if (!place.value)
         return std::nullopt;
       places.push_back(std::move(place));
       continue;
     }
-    if (std::optional<int64_t> known = integer(*item); known && *known < 0) {
+    if (std::optional<int64_t> known = translator.integer(*item); known && *known < 0) {
       if (dim.extent.empty())
         return std::nullopt;
-      place.value = text(dim.extent + " - " + std::to_string(-*known), level::Sum);
+      place.value = translator.text(dim.extent + " - " + std::to_string(-*known), level::Sum);
     } else {
       // `p + r - 1`: its names may all be indices that nothing binds yet.
-      place.value = evalLoose(*item, loose);
+      place.value = evalLoose(translator, *item, loose);
     }
     if (!place.value)
       return std::nullopt;
@@ -274,14 +279,14 @@ Result Translator::evalSubscript(const Node &node) {
   while (places.size() < whole->rank())
     addFree();
 
-  std::optional<std::string> fill = fillOf(node, *whole);
+  std::optional<std::string> fill = fillOf(translator, node, *whole);
   if (!fill)
     return std::nullopt;
-  return make(
+  return translator.make(
       std::move(dims),
-      [this, whole = *whole, places, fill = *fill](ArrayRef<std::string> indices) {
+      [&translator, whole = *whole, places, fill = *fill](ArrayRef<std::string> indices) {
         std::vector<std::string> inner = subscriptsAt(places, indices);
-        Text read = emitExactly(whole, inner);
+        Text read = translator.emitExactly(whole, inner);
         if (!fill.empty() && !read.text.empty()) // what failed has no text
           read.text.insert(read.text.size() - 1, fill);
         return read;

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/suggest/RewriteValue.h"
+#include "frontend/suggest/RewriteReduce.h"
+#include "frontend/suggest/RewriteSubscript.h"
 
 #include "frontend/diagnostics/Inventions.h"
 #include "llvm/ADT/STLExtras.h"
@@ -247,7 +249,7 @@ Result Translator::eval(const Node &node) {
   case Node::Member:
     return evalMember(node);
   case Node::Subscript:
-    return evalSubscript(node);
+    return evalSubscript(*this, node);
   case Node::String:
   case Node::Slice:
   case Node::Ellipsis:
@@ -302,7 +304,7 @@ static int levelOf(StringRef op) {
 
 Result Translator::evalBinary(StringRef op, const Value &a, const Value &b) {
   if (op == "@")
-    return matmul(a, b);
+    return matmul(*this, a, b);
   int level = levelOf(op);
   Names loose = a.loose;
   loose.insert_range(b.loose);

@@ -93,13 +93,7 @@ public:
       : module(module), environment(environment), reserved(reserved), self(self) {}
 
   Result eval(const Node &node);
-  /// The results of `torch.max(x, dim=1)`, `x.sort()`, ...: values and places.
-  std::vector<Value> evalPair(const Node &node);
-  /// `conv2d(x, w, padding=1)` as a call of this language, with the dims of its results.
-  std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>> evalKernel(const Node &node);
   std::optional<CallForm> callForm(const Node &node);
-  /// The kernel that a call of the name is one of, or null.
-  const ast::Kernel *kernelOf(llvm::StringRef name) const;
 
   /// One index name for each dim, (p, q) for joined ones.
   std::vector<std::string> leftIndices(llvm::ArrayRef<Dim> dims);
@@ -117,7 +111,6 @@ public:
   bool guessed = false;            // the text leaves it open what was meant
   bool failed = false;             // while writing
 
-private:
   using Emit = std::function<Text(llvm::ArrayRef<std::string>)>;
   Result make(std::vector<Dim> dims, Emit emit, Names loose = {});
   Result text(std::string text, int level = level::Atom);
@@ -134,45 +127,12 @@ private:
   Result evalBinary(llvm::StringRef op, const Value &a, const Value &b);
   Result evalUnary(const Node &node);
   Result evalMember(const Node &node);
-  Result evalSubscript(const Node &node);
-  std::optional<Result> evalPart(const Node &node);
-  std::optional<std::pair<std::string, std::string>> sliceBounds(const Node *lo, const Node *hi,
-                                                                 const Dim &dim);
-  std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>>
-  evalCat(const CallForm &form);
-  std::optional<std::string> fillOf(const Node &node, const Value &whole);
-  Result groupOf(const Node &item, Names &loose);
-  Result evalLoose(const Node &item, Names &loose);
   Result evalCall(const Node &node);
   Result evalComprehension(llvm::StringRef name, const Node &body, llvm::ArrayRef<Item> items,
                            const Node &call);
-  Result transposition(const CallForm &form, const Result &value);
-  Result regrouping(const CallForm &form, const Result &value);
-  Result expansion(const CallForm &form, const Result &value);
-  Result movement(const CallForm &form, const Result &value);
-  Result extent(const CallForm &form, const Result &value);
-  Result padding(const CallForm &form, const Result &value);
-  std::optional<size_t> dimAt(const CallForm &form, size_t position,
-                              llvm::ArrayRef<llvm::StringRef> names, size_t rank);
-  Result evalShapeChange(const CallForm &form, bool &known);
-  Result evalConstruction(const CallForm &form, bool &known);
-  Result evalReduction(const CallForm &form, bool &known);
-  Result evalAlong(const CallForm &form, bool &known);
-  Result evalProduct(const CallForm &form, bool &known);
-  Result evalChoice(const CallForm &form, bool &known);
-  Result evalLoss(const CallForm &form, bool &known);
-  Result evalConversion(const CallForm &form, bool &known);
   Result elementwise(llvm::StringRef name, const CallForm &form, size_t values);
   Result apply(llvm::StringRef name, std::vector<Value> values, llvm::StringRef rest = "");
 
-  Result reduce(llvm::StringRef name, const Value &value, std::optional<std::vector<int64_t>> dims,
-                bool keep, llvm::StringRef options = "");
-  Result along(llvm::StringRef name, const Value &value, int64_t dim, llvm::StringRef options = "");
-  Result matmul(const Value &a, const Value &b);
-  Result einsum(llvm::StringRef spec, llvm::ArrayRef<Value> operands);
-  Result permuted(const Value &value, llvm::ArrayRef<int64_t> order);
-  Result shaped(const Value &value, llvm::ArrayRef<std::string> to);
-  std::optional<std::vector<std::string>> shape(llvm::ArrayRef<const Node *> arguments);
   std::optional<std::vector<int64_t>> dimsArgument(const CallForm &form, size_t position,
                                                    size_t rank, bool &isGiven);
   bool flag(const CallForm &form, llvm::ArrayRef<llvm::StringRef> names, bool fallback);

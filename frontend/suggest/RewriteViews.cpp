@@ -10,6 +10,7 @@
 // call asked for it (RewriteShape.cpp): an index of the view becomes indices of the value.
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/suggest/RewriteViews.h"
 #include "frontend/suggest/RewriteValue.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -17,7 +18,7 @@ using namespace llvm;
 
 namespace tegula::rewrite {
 
-Result Translator::permuted(const Value &value, ArrayRef<int64_t> order) {
+Result permuted(Translator &translator, const Value &value, ArrayRef<int64_t> order) {
   if (order.size() != value.rank())
     return std::nullopt;
   std::vector<size_t> from(value.rank());
@@ -30,19 +31,19 @@ Result Translator::permuted(const Value &value, ArrayRef<int64_t> order) {
     dims.push_back(value.dims[size_t(dim)]);
     from[size_t(dim)] = i;
   }
-  return make(
+  return translator.make(
       std::move(dims),
-      [this, value, from](ArrayRef<std::string> indices) {
+      [&translator, value, from](ArrayRef<std::string> indices) {
         std::vector<std::string> inner;
         for (size_t at : from)
           inner.push_back(indices[at]);
-        return emitExactly(value, inner);
+        return translator.emitExactly(value, inner);
       },
       value.loose);
 }
 
 /// Groups: equal dims at both ends stay, and what is between is one dim split or several joined.
-Result Translator::shaped(const Value &value, ArrayRef<std::string> to) {
+Result shaped(Translator &translator, const Value &value, ArrayRef<std::string> to) {
   size_t front = 0, back = 0, rank = value.rank();
   auto isSame = [&](size_t i, size_t j) {
     return !value.dims[i].extent.empty() && value.dims[i].extent == to[j];
@@ -71,7 +72,7 @@ Result Translator::shaped(const Value &value, ArrayRef<std::string> to) {
     if (!inferred && isNumber && product && product != extent)
       return std::nullopt;
     if (!inferred && (!isNumber || !product) && others != whole.extent)
-      guessed = true; // the launch checks it
+      translator.guessed = true; // the launch checks it
     for (size_t i = 0; i != made; ++i) {
       Dim dim{to[front + i], false, false, {}, "", false};
       if (dim.extent == "-1") {
@@ -107,9 +108,9 @@ Result Translator::shaped(const Value &value, ArrayRef<std::string> to) {
     return std::nullopt;
   }
   dims.insert(dims.end(), value.dims.end() - back, value.dims.end());
-  return make(
+  return translator.make(
       std::move(dims),
-      [this, value, front, back, old, made](ArrayRef<std::string> indices) {
+      [&translator, value, front, back, old, made](ArrayRef<std::string> indices) {
         std::vector<std::string> inner(indices.begin(), indices.begin() + front);
         if (old == 1 && made > 1) {
           std::string group;
@@ -122,7 +123,7 @@ Result Translator::shaped(const Value &value, ArrayRef<std::string> to) {
           StringRef group = indices[front];
           if (group.starts_with("(") && group.ends_with(")"))
             group.drop_front().drop_back().split(members, ", ");
-          failed |= members.size() != old;
+          translator.failed |= members.size() != old;
           for (StringRef member : members)
             inner.push_back(member.str());
         } else {
@@ -130,7 +131,7 @@ Result Translator::shaped(const Value &value, ArrayRef<std::string> to) {
             inner.push_back(indices[front + i]);
         }
         inner.insert(inner.end(), indices.end() - back, indices.end());
-        return emitExactly(value, inner);
+        return translator.emitExactly(value, inner);
       },
       value.loose);
 }
