@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/lower/EmitIR.h"
+#include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
+#include "frontend/lower/EmitIRReduce.h"
 
 using namespace tegula;
 using namespace tegula::emit;
@@ -40,7 +42,7 @@ tgl::TglTensorType Emitter::tensorType(ArrayRef<IndexExpr> dims, Type element) {
 }
 
 tgl::TglTensorType Emitter::tensorType(const Tensor &tensor) {
-  return tensorType(tensor.dims, typeOf(tensor.type));
+  return tensorType(tensor.dims, typeOf(*this, tensor.type));
 }
 
 OwningOpRef<ModuleOp> Emitter::emit() {
@@ -63,15 +65,16 @@ void Emitter::emitEntry() {
   for (const Tensor *tensor : program.outputs)
     arguments.push_back({tensor->name, "out", tensorType(*tensor)});
   for (const ScalarParam *scalar : program.scalars)
-    arguments.push_back({scalar->name, "scalar", computeTypeOf(scalar->type)});
+    arguments.push_back({scalar->name, "scalar", computeTypeOf(*this, scalar->type)});
 
   builder.setInsertionPointToEnd(module.getBody());
   auto kernel = tgl::KernelOp::create(builder, locate(program.span), program.name, arguments);
   // Code takes a scalar in its compute type; whoever launches keeps it to the declared one.
   unsigned firstScalar = arguments.size() - program.scalars.size();
   for (auto [index, scalar] : llvm::enumerate(program.scalars))
-    if (typeOf(scalar->type) != computeTypeOf(scalar->type))
-      kernel.setArgAttr(firstScalar + index, "tgl.type", TypeAttr::get(typeOf(scalar->type)));
+    if (typeOf(*this, scalar->type) != computeTypeOf(*this, scalar->type))
+      kernel.setArgAttr(firstScalar + index, "tgl.type",
+                        TypeAttr::get(typeOf(*this, scalar->type)));
   SmallVector<Attribute> sizes, guards;
   for (const Size &size : program.sizes)
     sizes.push_back(sizeAttr(size));
@@ -81,7 +84,7 @@ void Emitter::emitEntry() {
   kernel.setGuardsAttr(builder.getArrayAttr(guards));
   precision = program.precision;
   if (precision)
-    kernel.setPrecision(precisionOf(/*isConvolution=*/false));
+    kernel.setPrecision(precisionOf(*this, /*isConvolution=*/false));
   kernel.setDeterministic(program.deterministic);
   if (!program.schedule.empty())
     kernel.setScheduleAttr(scheduleAttr());
@@ -206,7 +209,7 @@ void Emitter::emitCall(const Stmt &stmt) {
     Value value = target ? tensors.lookup(target) : Value();
     if (!target || target->type != own->type) {
       Value direct = tgl::TempOp::create(
-          builder, loc, tensorType(target ? target->dims : own->dims, typeOf(own->type)),
+          builder, loc, tensorType(target ? target->dims : own->dims, typeOf(*this, own->type)),
           own->name);
       if (target)
         copies.push_back({direct, value});
@@ -218,20 +221,20 @@ void Emitter::emitCall(const Stmt &stmt) {
   for (const auto &[parameter, argument] : callee.scalars) {
     const ScalarParam *own = parameter;
     const Expr *value = argument;
-    Type type = computeTypeOf(own->type);
+    Type type = computeTypeOf(*this, own->type);
     if (isOnHost(value)) {
-      pass(own->name, "scalar", evalAs(value, type),
+      pass(own->name, "scalar", evalAs(*this, value, type),
            [this, own](Value v) { scalars[own] = {Place::Scalar, v, {}}; });
       continue;
     }
     const Place *known = value->kind == Expr::Let ? &lets.find(value->let)->second : nullptr;
-    if (known && known->kind == Place::Stored && computeTypeOf(value->type) == type) {
+    if (known && known->kind == Place::Stored && computeTypeOf(*this, value->type) == type) {
       pass(own->name, "in", known->value,
            [this, own](Value v) { scalars[own] = {Place::Stored, v, {}}; });
       continue;
     }
     Place place = createStored(own->name, type, {}, loc);
-    forPoints({}, loc, [&] { writeStored(eval(value), place, loc); });
+    forPoints({}, loc, [&] { writeStored(eval(*this, value), place, loc); });
     pass(own->name, "in", place.value,
          [this, own](Value v) { scalars[own] = {Place::Stored, v, {}}; });
   }
@@ -267,7 +270,7 @@ void Emitter::emitCallee(const Stmt &stmt, StringRef name, ArrayRef<tgl::KernelA
   builder.setInsertionPointToEnd(module.getBody());
   auto kernel = tgl::KernelOp::create(builder, *callSite, name, arguments, /*isPrivate=*/true);
   if (precision)
-    kernel.setPrecision(precisionOf(/*isConvolution=*/false));
+    kernel.setPrecision(precisionOf(*this, /*isConvolution=*/false));
   Block &block = kernel.getBody().front();
   for (auto [binding, argument] : llvm::zip_equal(bind, block.getArguments()))
     binding(argument);

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -22,10 +23,11 @@ Value Emitter::valueOf(const Var &var) {
   }
   assert(var.kind == Var::Data && "an index variable is used outside of its range");
   // What is unsigned is reported as such.
-  Value value = var.data->type == DType::U64
-                    ? Value(arith::IndexCastUIOp::create(builder, locate(var.data->span),
-                                                         builder.getIndexType(), eval(var.data)))
-                    : evalAs(var.data, builder.getIndexType());
+  Value value =
+      var.data->type == DType::U64
+          ? Value(arith::IndexCastUIOp::create(builder, locate(var.data->span),
+                                               builder.getIndexType(), eval(*this, var.data)))
+          : evalAs(*this, var.data, builder.getIndexType());
   frames.back().vars[var.id] = value;
   return value;
 }
@@ -132,13 +134,13 @@ const Tensor *Emitter::constantTensor(const Tensor *tensor) {
 /// An optional tensor that was left out: its value everywhere inside, the fill outside.
 Value Emitter::readConstant(const Expr *expr, const Tensor &tensor) {
   Location loc = locate(expr->span);
-  Type type = computeTypeOf(tensor.type);
-  Value value =
-      isFloat(tensor.type)
-          ? constant(type, *tensor.constantValue, loc)
-          : constantInt(type, convertToInteger(*tensor.constantValue, tensor.type, false), loc);
-  if (isFloat(tensor.type) && typeOf(tensor.type) != type)
-    value = convertTo(value, computeType(tensor.type), tensor.type, false, loc);
+  Type type = computeTypeOf(*this, tensor.type);
+  Value value = isFloat(tensor.type)
+                    ? constant(*this, type, *tensor.constantValue, loc)
+                    : constantInt(*this, type,
+                                  convertToInteger(*tensor.constantValue, tensor.type, false), loc);
+  if (isFloat(tensor.type) && typeOf(*this, tensor.type) != type)
+    value = convertTo(*this, value, computeType(tensor.type), tensor.type, false, loc);
   if (!expr->fill)
     return value;
   Value inside;
@@ -155,7 +157,7 @@ Value Emitter::readConstant(const Expr *expr, const Tensor &tensor) {
     require(arith::CmpIPredicate::eq, IndexExpr::mod(numerator, denominator), IndexExpr(0));
   if (!inside)
     return value;
-  return arith::SelectOp::create(builder, loc, inside, value, evalAs(expr->fill, type));
+  return arith::SelectOp::create(builder, loc, inside, value, evalAs(*this, expr->fill, type));
 }
 
 Value Emitter::computeRead(const Expr *expr) {
@@ -170,8 +172,8 @@ Value Emitter::computeRead(const Expr *expr) {
   SmallVector<std::pair<tgl::ValueExpr, tgl::ValueExpr>> exact;
   for (const auto &[numerator, denominator] : expr->exact)
     exact.push_back({valueExpr(numerator), valueExpr(denominator)});
-  Value guard = expr->guard ? evalAs(expr->guard, builder.getI1Type()) : Value();
-  Value fill = expr->fill ? evalAs(expr->fill, type) : Value();
+  Value guard = expr->guard ? evalAs(*this, expr->guard, builder.getI1Type()) : Value();
+  Value fill = expr->fill ? evalAs(*this, expr->fill, type) : Value();
   std::string checked = expr->dataDependent ? accessText(expr->span) : std::string();
   return tgl::ReadOp::create(builder, loc, tensor, subscripts, fill, guard, exact, checked);
 }
@@ -194,6 +196,6 @@ Value Emitter::readStored(const Place &place, Location loc) {
 
 void Emitter::writeStored(Value value, const Place &place, Location loc) {
   auto type = cast<tgl::TglTensorType>(place.value.getType());
-  tgl::WriteOp::create(builder, loc, coerce(value, type.getComputeType(), loc), place.value,
+  tgl::WriteOp::create(builder, loc, coerce(*this, value, type.getComputeType(), loc), place.value,
                        storedSubscripts(place));
 }

@@ -11,7 +11,9 @@
 // inner `tgl.parallel` that computes it, and the dims of the private temporary that holds it.
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
+#include "frontend/lower/EmitIRScatter.h"
 
 using namespace tegula;
 using namespace tegula::emit;
@@ -23,7 +25,7 @@ void Emitter::emitParallel(const Stmt &stmt) {
   AxisSet outer = outerAxes(stmt);
   for (const Stmt *inner : stmt.body)
     if (inner->meeting == Stmt::LastWins)
-      blockWriters[inner] = emitLastWriters(*inner);
+      blockWriters[inner] = emitLastWriters(*this, *inner);
   hoistValues(stmt, outer);
   forPoints(unboundAxes(outer), locate(stmt.span), [&] { emitBody(stmt.body); });
   blockAxes.truncate(enclosing);
@@ -81,8 +83,8 @@ void Emitter::hoistValues(const Stmt &block, const AxisSet &outer) {
       continue;
     Region values(*this, nullptr, {}, {});
     Location loc = locate(stmt->span);
-    Place place = createStored(let->name, computeTypeOf(let->value->type), axes, loc);
-    forPoints(axes, loc, [&] { writeStored(eval(let->value), place, loc); });
+    Place place = createStored(let->name, computeTypeOf(*this, let->value->type), axes, loc);
+    forPoints(axes, loc, [&] { writeStored(eval(*this, let->value), place, loc); });
     lets[let] = std::move(place);
   }
 }
@@ -179,7 +181,7 @@ void Emitter::emitInvariants(const Expr *value, ArrayRef<const Var *> axes) {
     return false;
   });
   for (const Expr *invariant : llvm::reverse(invariants)) // the walk is last to first
-    eval(invariant);
+    eval(*this, invariant);
 }
 
 Place Emitter::createStored(StringRef name, Type element, ArrayRef<const Var *> axes,

@@ -40,7 +40,6 @@ public:
           const EmitOptions &options);
   mlir::OwningOpRef<mlir::ModuleOp> emit();
 
-private:
   // --- kernels (EmitIR.cpp)
   void emitEntry();
   void emitCall(const Stmt &stmt);
@@ -80,21 +79,12 @@ private:
     llvm::SmallVector<IndexExpr> subscripts; ///< a point's row
     IndexExpr position;                      ///< a point's number
   };
-  LastWriters emitLastWriters(const Stmt &stmt);
-  mlir::Value numberOf(const LastWriters &last, mlir::Location loc);
-  mlir::Value isLastWriter(const LastWriters &last, mlir::Value guard, llvm::StringRef checked,
-                           mlir::Location loc);
   /// A tensor of a storage type that a statement accumulates into.
   struct NarrowSum {
     const Tensor *tensor = nullptr;
     llvm::SmallVector<const Stmt *, 1> equations;
     bool isWhole = false; ///< all of it becomes wider, not just what is added to
   };
-  llvm::SmallVector<NarrowSum> narrowSums(const Stmt &root);
-  bool isTouchedAlone(const Stmt &root, const Stmt &sum);
-  void copyTouched(const Stmt &sum, mlir::Value from, mlir::Value to);
-  void emitNarrowSums(const Stmt &stmt, llvm::ArrayRef<NarrowSum> narrow,
-                      llvm::ArrayRef<Stmt *> following);
   void emitDefine(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
   bool isOnHost(const Expr *expr);
   mlir::Value roundedState(const StateDef &state, const Expr *value);
@@ -138,48 +128,6 @@ private:
   void writeStored(mlir::Value value, const Place &place, mlir::Location loc);
 
   // --- values (EmitIRExpr.cpp, EmitIRReduce.cpp)
-  mlir::Value eval(const Expr *expr);
-  mlir::Value evalAs(const Expr *expr, mlir::Type type);
-  mlir::Value compute(const Expr *expr);
-  mlir::Value computeUnary(const Expr *expr);
-  mlir::Value computeBinary(const Expr *expr);
-  mlir::Value compare(tegula::checked::Binary op, mlir::Value lhs, mlir::Value rhs,
-                      mlir::Location loc, bool isUnsigned = false);
-  mlir::Value integerDivision(bool remainder, const Expr *expr);
-  mlir::Value floatDivision(bool remainder, mlir::Value lhs, mlir::Value rhs, mlir::Location loc);
-  mlir::Value power(const Expr *expr);
-  mlir::Value integerPower(const Expr *expr, mlir::Value base);
-  mlir::Value shift(const Expr *expr);
-  mlir::Value computeReduce(const Expr *expr);
-  mlir::Value computeSigned(const Expr *expr);
-  mlir::Value computeInOrder(const Expr *expr);
-  mlir::Value requireElements(const Expr *expr, mlir::Value extreme);
-  mlir::Value flipFirstBit(mlir::Value value, mlir::Location loc);
-  mlir::Value reduceOver(const Expr *expr, Reduction kind,
-                         llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups, const Expr *value,
-                         llvm::function_ref<mlir::Value(mlir::Value)> transform = nullptr);
-  mlir::Value varianceOver(const Expr *expr, llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups);
-  /// `expr`: the reduction that this is, or is a part of.
-  mlir::Value createReduce(const Expr *expr, Reduction kind, mlir::Type type,
-                           llvm::ArrayRef<const Var *> vars, bool filtered, mlir::Location loc,
-                           llvm::function_ref<llvm::SmallVector<mlir::Value>()> point);
-  /// What `precision`, which is set, means for a sum; IR knows no precision of convolutions alone.
-  llvm::StringRef precisionOf(bool isConvolution) const;
-  mlir::Value computeScan(const Expr *expr);
-  mlir::Value convertTo(mlir::Value value, DType from, DType target, bool nearest,
-                        mlir::Location loc);
-  /// To another compute type: exact where that is wider, else rounded, wrapped or compared with 0.
-  mlir::Value coerce(mlir::Value value, mlir::Type type, mlir::Location loc);
-  /// What is written to an element of `type`: rounded once.
-  /// As coerce, of a value of a type of the language: unsigned ones get no sign.
-  mlir::Value coerce(mlir::Value value, DType from, mlir::Type to, mlir::Location loc);
-  mlir::Value toStore(mlir::Value value, tgl::TglTensorType type, mlir::Location loc);
-  mlir::Value constant(mlir::Type type, double value, mlir::Location loc);
-  mlir::Value constantInt(mlir::Type type, int64_t value, mlir::Location loc);
-  /// Where the expression is a constant: its value.
-  std::optional<double> constantOf(const Expr *expr);
-  mlir::Type typeOf(DType type);        ///< of an element in memory
-  mlir::Type computeTypeOf(DType type); ///< of a value
 
   // --- subscripts and accesses (EmitIRAccess.cpp)
   mlir::Value computeRead(const Expr *expr);

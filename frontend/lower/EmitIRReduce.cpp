@@ -10,6 +10,8 @@
 // an earlier axis (`for s, t in 0:length[s]`) the axes cannot stand in one op, and reductions nest.
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRReduce.h"
+#include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
 #include "ir/tgl/TglReports.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,6 +19,14 @@
 using namespace tegula;
 using namespace tegula::emit;
 using namespace mlir;
+
+static mlir::Value computeInOrder(Emitter &emitter, const Expr *expr);
+static mlir::Value computeSigned(Emitter &emitter, const Expr *expr);
+static mlir::Value reduceOver(Emitter &emitter, const Expr *expr, Reduction kind,
+                              llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups, const Expr *value,
+                              llvm::function_ref<mlir::Value(mlir::Value)> transform = nullptr);
+static mlir::Value varianceOver(Emitter &emitter, const Expr *expr,
+                                llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups);
 
 static tgl::ReduceKind reduceKind(Reduction kind) {
   switch (kind) {
@@ -63,118 +73,129 @@ static Type pointType(Reduction kind, Type result, Type operand, OpBuilder &buil
   }
 }
 
-StringRef Emitter::precisionOf(bool isConvolution) const {
-  if (*precision == "conv_tf32")
+StringRef tegula::emit::precisionOf(const Emitter &emitter, bool isConvolution) {
+  if (*emitter.precision == "conv_tf32")
     return isConvolution ? "tf32" : "f32";
-  return *precision;
+  return *emitter.precision;
 }
 
-Value Emitter::createReduce(const Expr *expr, Reduction kind, Type type, ArrayRef<const Var *> vars,
-                            bool filtered, Location loc,
-                            llvm::function_ref<SmallVector<Value>()> point) {
-  auto op = tgl::ReduceOp::create(builder, loc, type, reduceKind(kind), axisSpecs(vars), filtered,
-                                  kind == Reduction::Var && expr->unbiased);
-  if (precision && kind == Reduction::Sum)
-    op->setAttr("precision", builder.getStringAttr(precisionOf(analysis.isConvolution(expr))));
+/// `expr`: the reduction that this is, or is a part of.
+static Value createReduce(Emitter &emitter, const Expr *expr, Reduction kind, Type type,
+                          ArrayRef<const Var *> vars, bool filtered, Location loc,
+                          llvm::function_ref<SmallVector<Value>()> point) {
+  auto op =
+      tgl::ReduceOp::create(emitter.builder, loc, type, reduceKind(kind), emitter.axisSpecs(vars),
+                            filtered, kind == Reduction::Var && expr->unbiased);
+  if (emitter.precision && kind == Reduction::Sum)
+    op->setAttr("precision", emitter.builder.getStringAttr(
+                                 precisionOf(emitter, emitter.analysis.isConvolution(expr))));
   Block *block = &op.getBody().front();
-  Region region(*this, block, vars, block->getArguments());
-  setOwnRanges(op, vars);
+  Emitter::Region region(emitter, block, vars, block->getArguments());
+  emitter.setOwnRanges(op, vars);
   SmallVector<Value> values = point();
-  tgl::YieldOp::create(builder, loc, values);
+  tgl::YieldOp::create(emitter.builder, loc, values);
   return op.getResult();
 }
 
 /// Unsigned numbers in the order of signed ones, and back: with their first bit flipped.
-Value Emitter::flipFirstBit(Value value, Location loc) {
+static Value flipFirstBit(Emitter &emitter, Value value, Location loc) {
   unsigned width = value.getType().getIntOrFloatBitWidth();
-  Value bit = constantInt(value.getType(), llvm::minIntN(width), loc);
-  return arith::XOrIOp::create(builder, loc, value, bit);
+  Value bit = constantInt(emitter, value.getType(), llvm::minIntN(width), loc);
+  return arith::XOrIOp::create(emitter.builder, loc, value, bit);
 }
 
 /// `extreme`, or where data leave nothing to take it of a report, like that of a subscript that is
 /// outside.
-Value Emitter::requireElements(const Expr *expr, Value extreme) {
-  Location loc = locate(expr->span);
-  Value count = reduceOver(expr, Reduction::Count, splitAtData(expr->vars), nullptr);
-  Value none = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, count,
-                                     constantInt(count.getType(), 0, loc));
+static Value requireElements(Emitter &emitter, const Expr *expr, Value extreme) {
+  Location loc = emitter.locate(expr->span);
+  Value count =
+      reduceOver(emitter, expr, Reduction::Count, emitter.splitAtData(expr->vars), nullptr);
+  Value none = arith::CmpIOp::create(emitter.builder, loc, arith::CmpIPredicate::eq, count,
+                                     constantInt(emitter, count.getType(), 0, loc));
   if (expr->guard)
-    none = arith::AndIOp::create(builder, loc, none, evalAs(expr->guard, builder.getI1Type()));
+    none = arith::AndIOp::create(emitter.builder, loc, none,
+                                 evalAs(emitter, expr->guard, emitter.builder.getI1Type()));
   // A tensor without elements: what is read of it is outside.
-  Operation *around = builder.getInsertionBlock()->getParentOp();
+  Operation *around = emitter.builder.getInsertionBlock()->getParentOp();
   auto kernel = isa<tgl::KernelOp>(around) ? cast<tgl::KernelOp>(around)
                                            : around->getParentOfType<tgl::KernelOp>();
   OpBuilder front = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  auto type = tgl::TglTensorType::get(builder.getContext(),
-                                      {tgl::IndexExprAttr::get(builder.getContext(), IndexExpr(0))},
-                                      extreme.getType());
+  auto type = tgl::TglTensorType::get(
+      emitter.builder.getContext(),
+      {tgl::IndexExprAttr::get(emitter.builder.getContext(), IndexExpr(0))}, extreme.getType());
   Value empty = tgl::TempOp::create(front, loc, type, "nothing");
-  auto missing = tgl::ReadOp::create(builder, loc, empty, {tgl::ValueExpr(int64_t(0))}, Value(),
-                                     none, {}, accessText(expr->span));
-  missing->setAttr(tgl::reportsAsAttrName, builder.getStringAttr("is of nothing"));
-  return arith::SelectOp::create(builder, loc, none, missing, extreme);
+  auto missing = tgl::ReadOp::create(emitter.builder, loc, empty, {tgl::ValueExpr(int64_t(0))},
+                                     Value(), none, {}, emitter.accessText(expr->span));
+  missing->setAttr(tgl::reportsAsAttrName, emitter.builder.getStringAttr("is of nothing"));
+  return arith::SelectOp::create(emitter.builder, loc, none, missing, extreme);
 }
 
-Value Emitter::computeReduce(const Expr *expr) {
-  Value result = computeInOrder(expr);
-  return expr->dataDependent ? requireElements(expr, result) : result;
+Value tegula::emit::computeReduce(Emitter &emitter, const Expr *expr) {
+  Value result = computeInOrder(emitter, expr);
+  return expr->dataDependent ? requireElements(emitter, expr, result) : result;
 }
 
 /// Extremes of unsigned numbers are those of signed ones.
-Value Emitter::computeInOrder(const Expr *expr) {
+static Value computeInOrder(Emitter &emitter, const Expr *expr) {
   bool isExtreme = expr->reduction == Reduction::Max || expr->reduction == Reduction::Min;
   bool isPlace = expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin;
   if (!(isExtreme || isPlace) || !isUnsigned(expr->operands[0]->type))
-    return computeSigned(expr);
-  Location loc = locate(expr->span);
-  Value result = reduceOver(expr, expr->reduction, splitAtData(expr->vars), expr->operands[0],
-                            [&](Value point) { return flipFirstBit(point, loc); });
-  return isExtreme ? flipFirstBit(result, loc) : result;
+    return computeSigned(emitter, expr);
+  Location loc = emitter.locate(expr->span);
+  Value result =
+      reduceOver(emitter, expr, expr->reduction, emitter.splitAtData(expr->vars), expr->operands[0],
+                 [&](Value point) { return flipFirstBit(emitter, point, loc); });
+  return isExtreme ? flipFirstBit(emitter, result, loc) : result;
 }
 
-Value Emitter::computeSigned(const Expr *expr) {
-  SmallVector<ArrayRef<const Var *>> groups = splitAtData(expr->vars);
+static Value computeSigned(Emitter &emitter, const Expr *expr) {
+  SmallVector<ArrayRef<const Var *>> groups = emitter.splitAtData(expr->vars);
   if (groups.size() == 1)
-    return reduceOver(expr, expr->reduction, groups, expr->operands[0]);
+    return reduceOver(emitter, expr, expr->reduction, groups, expr->operands[0]);
   switch (expr->reduction) {
   case Reduction::Mean: {
-    Location loc = locate(expr->span);
-    Type type = computeTypeOf(expr->type);
-    Value count = coerce(reduceOver(expr, Reduction::Count, groups, nullptr), type, loc);
-    Value sum = reduceOver(expr, Reduction::Sum, groups, expr->operands[0]);
-    return arith::DivFOp::create(builder, loc, sum, count, arith::FastMathFlags::contract);
+    Location loc = emitter.locate(expr->span);
+    Type type = computeTypeOf(emitter, expr->type);
+    Value count =
+        coerce(emitter, reduceOver(emitter, expr, Reduction::Count, groups, nullptr), type, loc);
+    Value sum = reduceOver(emitter, expr, Reduction::Sum, groups, expr->operands[0]);
+    return arith::DivFOp::create(emitter.builder, loc, sum, count, arith::FastMathFlags::contract);
   }
   case Reduction::Var:
-    return varianceOver(expr, groups);
+    return varianceOver(emitter, expr, groups);
   case Reduction::ArgMax:
   case Reduction::ArgMin:
     llvm_unreachable("argmax and argmin have one axis");
   default:
-    return reduceOver(expr, expr->reduction, groups, expr->operands[0]);
+    return reduceOver(emitter, expr, expr->reduction, groups, expr->operands[0]);
   }
 }
 
 /// Reduces `value` over all axes of `groups`, one op for each group; no value: counts the points.
-Value Emitter::reduceOver(const Expr *expr, Reduction kind, ArrayRef<ArrayRef<const Var *>> groups,
-                          const Expr *value, llvm::function_ref<Value(Value)> transform) {
-  Location loc = locate(expr->span);
-  Type type = kind == Reduction::Count ? builder.getI64Type() : computeTypeOf(expr->type);
+static Value reduceOver(Emitter &emitter, const Expr *expr, Reduction kind,
+                        ArrayRef<ArrayRef<const Var *>> groups, const Expr *value,
+                        llvm::function_ref<Value(Value)> transform) {
+  Location loc = emitter.locate(expr->span);
+  Type type =
+      kind == Reduction::Count ? emitter.builder.getI64Type() : computeTypeOf(emitter, expr->type);
   bool isInnermost = groups.size() == 1;
   // Counts of counts are sums.
   Reduction own = !isInnermost && kind == Reduction::Count ? Reduction::Sum : kind;
   return createReduce(
-      expr, own, type, groups.front(), isInnermost && expr->filter, loc,
+      emitter, expr, own, type, groups.front(), isInnermost && expr->filter, loc,
       [&]() -> SmallVector<Value> {
         if (!isInnermost)
-          return {reduceOver(expr, kind, groups.drop_front(), value, transform)};
+          return {reduceOver(emitter, expr, kind, groups.drop_front(), value, transform)};
         SmallVector<Value> yielded;
-        Value filter = expr->filter ? evalAs(expr->filter, builder.getI1Type()) : Value();
+        Value filter =
+            expr->filter ? evalAs(emitter, expr->filter, emitter.builder.getI1Type()) : Value();
         if (value) {
-          Value point = eval(value);
-          point = coerce(point, value->type, pointType(kind, type, point.getType(), builder), loc);
+          Value point = eval(emitter, value);
+          point = coerce(emitter, point, value->type,
+                         pointType(kind, type, point.getType(), emitter.builder), loc);
           yielded.push_back(transform ? transform(point) : point);
         } else {
-          yielded.push_back(constantInt(builder.getI1Type(), 1, loc));
+          yielded.push_back(constantInt(emitter, emitter.builder.getI1Type(), 1, loc));
         }
         if (filter)
           yielded.push_back(filter);
@@ -183,21 +204,24 @@ Value Emitter::reduceOver(const Expr *expr, Reduction kind, ArrayRef<ArrayRef<co
 }
 
 /// In two steps: the mean, then the mean square of the distances.
-Value Emitter::varianceOver(const Expr *expr, ArrayRef<ArrayRef<const Var *>> groups) {
-  Location loc = locate(expr->span);
-  Type type = computeTypeOf(expr->type);
+static Value varianceOver(Emitter &emitter, const Expr *expr,
+                          ArrayRef<ArrayRef<const Var *>> groups) {
+  Location loc = emitter.locate(expr->span);
+  Type type = computeTypeOf(emitter, expr->type);
   auto contract = arith::FastMathFlags::contract;
-  Value count = coerce(reduceOver(expr, Reduction::Count, groups, nullptr), type, loc);
-  Value sum = reduceOver(expr, Reduction::Sum, groups, expr->operands[0]);
-  Value mean = arith::DivFOp::create(builder, loc, sum, count, contract);
-  Value squares =
-      reduceOver(expr, Reduction::Sum, groups, expr->operands[0], [&](Value point) -> Value {
-        Value distance = arith::SubFOp::create(builder, loc, point, mean, contract);
-        return arith::MulFOp::create(builder, loc, distance, distance, contract);
+  Value count =
+      coerce(emitter, reduceOver(emitter, expr, Reduction::Count, groups, nullptr), type, loc);
+  Value sum = reduceOver(emitter, expr, Reduction::Sum, groups, expr->operands[0]);
+  Value mean = arith::DivFOp::create(emitter.builder, loc, sum, count, contract);
+  Value squares = reduceOver(
+      emitter, expr, Reduction::Sum, groups, expr->operands[0], [&](Value point) -> Value {
+        Value distance = arith::SubFOp::create(emitter.builder, loc, point, mean, contract);
+        return arith::MulFOp::create(emitter.builder, loc, distance, distance, contract);
       });
   if (expr->unbiased)
-    count = arith::SubFOp::create(builder, loc, count, constant(type, 1, loc), contract);
-  return arith::DivFOp::create(builder, loc, squares, count, contract);
+    count = arith::SubFOp::create(emitter.builder, loc, count, constant(emitter, type, 1, loc),
+                                  contract);
+  return arith::DivFOp::create(emitter.builder, loc, squares, count, contract);
 }
 
 static tgl::ScanKind scanKind(tegula::checked::Scan kind) {
@@ -229,32 +253,33 @@ static tgl::ScanKind scanKind(tegula::checked::Scan kind) {
   llvm_unreachable("a kind of scan");
 }
 
-Value Emitter::computeScan(const Expr *expr) {
+Value tegula::emit::computeScan(Emitter &emitter, const Expr *expr) {
   using tegula::checked::Scan;
-  Location loc = locate(expr->span);
-  Type type = computeTypeOf(expr->type);
+  Location loc = emitter.locate(expr->span);
+  Type type = computeTypeOf(emitter, expr->type);
   bool givesIndex = expr->scan == Scan::ArgSort || expr->scan == Scan::TopKIndex;
   bool isRecurrence = expr->scan == Scan::Recurrence;
   bool isSum = expr->scan == Scan::CumSum || expr->scan == Scan::CumProd;
   bool isFlipped = isUnsigned(expr->operands[0]->type) && !isSum;
-  assert(splitAtData(expr->vars).size() == 1 && "the axes of a scan do not depend on each other");
+  assert(emitter.splitAtData(expr->vars).size() == 1 &&
+         "the axes of a scan do not depend on each other");
 
-  Value init =
-      isRecurrence && expr->operands.size() > 2 ? evalAs(expr->operands[2], type) : Value();
-  auto op = tgl::ScanOp::create(builder, loc, type, scanKind(expr->scan), axisSpecs(expr->vars),
-                                valueExprs(expr->positions), init, expr->reverse, expr->exclusive,
-                                expr->descending);
+  Value init = isRecurrence && expr->operands.size() > 2 ? evalAs(emitter, expr->operands[2], type)
+                                                         : Value();
+  auto op = tgl::ScanOp::create(emitter.builder, loc, type, scanKind(expr->scan),
+                                emitter.axisSpecs(expr->vars), emitter.valueExprs(expr->positions),
+                                init, expr->reverse, expr->exclusive, expr->descending);
   Block *block = &op.getBody().front();
-  Region region(*this, block, expr->vars, block->getArguments());
-  setOwnRanges(op, expr->vars);
+  Emitter::Region region(emitter, block, expr->vars, block->getArguments());
+  emitter.setOwnRanges(op, expr->vars);
   SmallVector<Value> yielded;
   for (const Expr *operand : ArrayRef(expr->operands).take_front(isRecurrence ? 2 : 1))
-    yielded.push_back(givesIndex ? eval(operand) : evalAs(operand, type));
+    yielded.push_back(givesIndex ? eval(emitter, operand) : evalAs(emitter, operand, type));
   if (isFlipped)
-    yielded[0] = flipFirstBit(yielded[0], loc);
-  tgl::YieldOp::create(builder, loc, yielded);
+    yielded[0] = flipFirstBit(emitter, yielded[0], loc);
+  tgl::YieldOp::create(emitter.builder, loc, yielded);
   if (!isFlipped || givesIndex)
     return op.getResult();
-  builder.setInsertionPointAfter(op);
-  return flipFirstBit(op.getResult(), loc);
+  emitter.builder.setInsertionPointAfter(op);
+  return flipFirstBit(emitter, op.getResult(), loc);
 }

@@ -15,6 +15,8 @@
 // to there, and rounded back once. Elements that nothing is added to are not touched.
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRScatter.h"
+#include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
@@ -23,31 +25,33 @@ using namespace tegula;
 using namespace tegula::emit;
 using namespace mlir;
 
+static mlir::Value numberOf(Emitter &emitter, const Emitter::LastWriters &last, mlir::Location loc);
+
 //===----------------------------------------------------------------------===//
 // The last writer of each row
 //===----------------------------------------------------------------------===//
 
-Emitter::LastWriters Emitter::emitLastWriters(const Stmt &stmt) {
-  Location loc = locate(stmt.span);
-  std::string checked = stmt.dataDependent ? accessText(stmt.span) : std::string();
+Emitter::LastWriters tegula::emit::emitLastWriters(Emitter &emitter, const Stmt &stmt) {
+  Location loc = emitter.locate(stmt.span);
+  std::string checked = stmt.dataDependent ? emitter.accessText(stmt.span) : std::string();
   auto bareIndex = [&](const IndexExpr &subscript) -> std::optional<unsigned> {
     std::optional<IndexVar> var = subscript.asVariable();
-    if (!var || var->isSymbol() || program.vars[var->position()].kind == Var::Data)
+    if (!var || var->isSymbol() || emitter.program.vars[var->position()].kind == Var::Data)
       return std::nullopt;
     return var->position();
   };
   // What the rows depend on.
   AxisSet deciding;
   if (stmt.guard)
-    insertAll(deciding, analysis.axesOf(stmt.guard));
+    insertAll(deciding, emitter.analysis.axesOf(stmt.guard));
   for (const IndexExpr &subscript : stmt.subscripts)
     if (!bareIndex(subscript))
-      insertAll(deciding, analysis.axesOf(subscript));
-  LastWriters last;
+      insertAll(deciding, emitter.analysis.axesOf(subscript));
+  Emitter::LastWriters last;
   SmallVector<IndexExpr> dims;
   for (auto [dim, subscript] : llvm::enumerate(stmt.subscripts)) {
     std::optional<unsigned> bare = bareIndex(subscript);
-    if (bare && !contains(deciding, *bare) && !isBound(*bare))
+    if (bare && !contains(deciding, *bare) && !emitter.isBound(*bare))
       continue;
     last.subscripts.push_back(subscript);
     dims.push_back(stmt.tensor->dims[dim]);
@@ -60,32 +64,38 @@ Emitter::LastWriters Emitter::emitLastWriters(const Stmt &stmt) {
     if (contains(deciding, var->id))
       position = position * (var->hi - var->lo) + (IndexExpr::dim(var->id) - var->lo);
   last.position = position;
-  last.table = tgl::TempOp::create(builder, loc, tensorType(dims, builder.getI64Type()),
+  last.table = tgl::TempOp::create(emitter.builder, loc,
+                                   emitter.tensorType(dims, emitter.builder.getI64Type()),
                                    stmt.tensor->name + ".last");
-  SmallVector<const Var *, 4> axes = unboundAxes(withBounds(deciding), inTargetOrder(stmt));
+  SmallVector<const Var *, 4> axes =
+      emitter.unboundAxes(emitter.withBounds(deciding), emitter.inTargetOrder(stmt));
   auto atPoints = [&](tgl::ReduceKind combine, llvm::function_ref<Value()> value) {
-    forPoints(axes, loc, [&] {
-      SmallVector<tgl::ValueExpr> subscripts = valueExprs(last.subscripts);
-      Value guard = stmt.guard ? evalAs(stmt.guard, builder.getI1Type()) : Value();
-      tgl::WriteOp::create(builder, loc, value(), last.table, subscripts, guard, combine, checked);
+    emitter.forPoints(axes, loc, [&] {
+      SmallVector<tgl::ValueExpr> subscripts = emitter.valueExprs(last.subscripts);
+      Value guard = stmt.guard ? evalAs(emitter, stmt.guard, emitter.builder.getI1Type()) : Value();
+      tgl::WriteOp::create(emitter.builder, loc, value(), last.table, subscripts, guard, combine,
+                           checked);
     });
   };
-  atPoints(tgl::ReduceKind::Any, [&] { return constantInt(builder.getI64Type(), -1, loc); });
-  atPoints(tgl::ReduceKind::Max, [&] { return numberOf(last, loc); });
+  atPoints(tgl::ReduceKind::Any,
+           [&] { return constantInt(emitter, emitter.builder.getI64Type(), -1, loc); });
+  atPoints(tgl::ReduceKind::Max, [&] { return numberOf(emitter, last, loc); });
   return last;
 }
 
-Value Emitter::numberOf(const LastWriters &last, Location loc) {
-  return arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                    indexOf(last.position, loc));
+static Value numberOf(Emitter &emitter, const Emitter::LastWriters &last, Location loc) {
+  return arith::IndexCastOp::create(emitter.builder, loc, emitter.builder.getI64Type(),
+                                    emitter.indexOf(last.position, loc));
 }
 
 /// Whether the current point is the last that writes its row.
-Value Emitter::isLastWriter(const LastWriters &last, Value guard, StringRef checked, Location loc) {
-  Value found =
-      tgl::ReadOp::create(builder, loc, last.table, valueExprs(last.subscripts), Value(), guard,
-                          ArrayRef<std::pair<tgl::ValueExpr, tgl::ValueExpr>>(), checked);
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, found, numberOf(last, loc));
+Value tegula::emit::isLastWriter(Emitter &emitter, const Emitter::LastWriters &last, Value guard,
+                                 StringRef checked, Location loc) {
+  Value found = tgl::ReadOp::create(emitter.builder, loc, last.table,
+                                    emitter.valueExprs(last.subscripts), Value(), guard,
+                                    ArrayRef<std::pair<tgl::ValueExpr, tgl::ValueExpr>>(), checked);
+  return arith::CmpIOp::create(emitter.builder, loc, arith::CmpIPredicate::eq, found,
+                               numberOf(emitter, last, loc));
 }
 
 //===----------------------------------------------------------------------===//
@@ -99,10 +109,10 @@ static bool isNarrowSum(const Stmt &stmt) {
 
 /// Whether the elements that `sum` adds to are known before `root`, the statement that it is or
 /// stands in, and nothing else in there looks at its tensor.
-bool Emitter::isTouchedAlone(const Stmt &root, const Stmt &sum) {
+static bool isTouchedAlone(Emitter &emitter, const Stmt &root, const Stmt &sum) {
   bool alone = true;
   auto inspect = [&](const Expr *value) {
-    alone &= !value || !analysis.readsTensor(value, sum.tensor);
+    alone &= !value || !emitter.analysis.readsTensor(value, sum.tensor);
   };
   auto visit = [&](const Stmt &stmt) {
     inspect(stmt.value);
@@ -112,7 +122,7 @@ bool Emitter::isTouchedAlone(const Stmt &root, const Stmt &sum) {
     if (stmt.state)
       inspect(stmt.state->init);
     for (const IndexExpr &subscript : stmt.subscripts)
-      alone &= !analysis.readsTensor(subscript, sum.tensor);
+      alone &= !emitter.analysis.readsTensor(subscript, sum.tensor);
     alone &=
         stmt.kind == Stmt::Equation || stmt.kind == Stmt::Define || stmt.kind == Stmt::Parallel;
     alone &= stmt.kind != Stmt::Equation || stmt.tensor != sum.tensor || stmt.accumulate;
@@ -121,28 +131,28 @@ bool Emitter::isTouchedAlone(const Stmt &root, const Stmt &sum) {
   forEachStmt(root.body, visit);
   // Values of a block do not exist outside of it.
   auto isOutside = [&](const Expr *value) {
-    return !analysis.refersTo(value, [&](const Expr *node) {
+    return !emitter.analysis.refersTo(value, [&](const Expr *node) {
       return node->kind == Expr::State ||
-             (node->kind == Expr::Let && !isStored(node->let) && &root != &sum);
+             (node->kind == Expr::Let && !emitter.isStored(node->let) && &root != &sum);
     });
   };
   alone &= !sum.guard || isOutside(sum.guard);
   for (const IndexExpr &subscript : sum.subscripts)
-    analysis.forEachData(subscript, [&](const Expr *data) { alone &= isOutside(data); });
+    emitter.analysis.forEachData(subscript, [&](const Expr *data) { alone &= isOutside(data); });
   return alone;
 }
 
-SmallVector<Emitter::NarrowSum> Emitter::narrowSums(const Stmt &root) {
-  llvm::MapVector<const Tensor *, NarrowSum> sums;
+SmallVector<Emitter::NarrowSum> tegula::emit::narrowSums(Emitter &emitter, const Stmt &root) {
+  llvm::MapVector<const Tensor *, Emitter::NarrowSum> sums;
   auto inspect = [&](const Stmt &stmt) {
     if (!isNarrowSum(stmt))
       return;
-    NarrowSum &sum = sums[stmt.tensor];
+    Emitter::NarrowSum &sum = sums[stmt.tensor];
     sum.tensor = stmt.tensor;
     sum.equations.push_back(&stmt);
-    sum.isWhole |= !isTouchedAlone(root, stmt);
+    sum.isWhole |= !isTouchedAlone(emitter, root, stmt);
   };
-  if (!parallelDepth && root.kind != Stmt::For) {
+  if (!emitter.parallelDepth && root.kind != Stmt::For) {
     inspect(root);
     forEachStmt(root.body, inspect);
   }
@@ -150,15 +160,15 @@ SmallVector<Emitter::NarrowSum> Emitter::narrowSums(const Stmt &root) {
 }
 
 /// Copies the elements that the sum adds to; where points meet they write the same.
-void Emitter::copyTouched(const Stmt &sum, Value from, Value to) {
-  Location loc = locate(sum.span);
+static void copyTouched(Emitter &emitter, const Stmt &sum, Value from, Value to) {
+  Location loc = emitter.locate(sum.span);
   AxisSet deciding;
   if (sum.guard)
-    insertAll(deciding, analysis.axesOf(sum.guard));
+    insertAll(deciding, emitter.analysis.axesOf(sum.guard));
   bool tellApart = true;
   AxisSet seen;
   for (const IndexExpr &subscript : sum.subscripts) {
-    AxisSet own = analysis.axesOf(subscript);
+    AxisSet own = emitter.analysis.axesOf(subscript);
     std::optional<IndexVar> var = subscript.asVariable();
     tellApart &= own.empty() || (var && !var->isSymbol() && own == AxisSet{var->position()} &&
                                  !contains(seen, var->position()));
@@ -167,41 +177,44 @@ void Emitter::copyTouched(const Stmt &sum, Value from, Value to) {
   tellApart &= isSubset(deciding, seen);
   insertAll(deciding, seen);
   auto type = cast<tgl::TglTensorType>(to.getType());
-  std::string checked = sum.dataDependent ? accessText(sum.span) : std::string();
-  SmallVector<const Var *, 4> axes = unboundAxes(withBounds(deciding), inTargetOrder(sum));
-  forPoints(axes, loc, [&] {
-    SmallVector<tgl::ValueExpr> subscripts = valueExprs(sum.subscripts);
-    Value guard = sum.guard ? evalAs(sum.guard, builder.getI1Type()) : Value();
+  std::string checked = sum.dataDependent ? emitter.accessText(sum.span) : std::string();
+  SmallVector<const Var *, 4> axes =
+      emitter.unboundAxes(emitter.withBounds(deciding), emitter.inTargetOrder(sum));
+  emitter.forPoints(axes, loc, [&] {
+    SmallVector<tgl::ValueExpr> subscripts = emitter.valueExprs(sum.subscripts);
+    Value guard = sum.guard ? evalAs(emitter, sum.guard, emitter.builder.getI1Type()) : Value();
     Value element =
-        tgl::ReadOp::create(builder, loc, from, subscripts, Value(), guard,
+        tgl::ReadOp::create(emitter.builder, loc, from, subscripts, Value(), guard,
                             ArrayRef<std::pair<tgl::ValueExpr, tgl::ValueExpr>>(), checked);
-    tgl::WriteOp::create(builder, loc, toStore(element, type, loc), to, subscripts, guard,
-                         tellApart ? std::nullopt : std::optional(tgl::ReduceKind::Any), checked);
+    tgl::WriteOp::create(emitter.builder, loc, toStore(emitter, element, type, loc), to, subscripts,
+                         guard, tellApart ? std::nullopt : std::optional(tgl::ReduceKind::Any),
+                         checked);
   });
 }
 
-void Emitter::emitNarrowSums(const Stmt &stmt, ArrayRef<NarrowSum> narrow,
-                             ArrayRef<Stmt *> following) {
-  Location loc = locate(stmt.span);
+void tegula::emit::emitNarrowSums(Emitter &emitter, const Stmt &stmt,
+                                  ArrayRef<Emitter::NarrowSum> narrow, ArrayRef<Stmt *> following) {
+  Location loc = emitter.locate(stmt.span);
   SmallVector<Value> targets;
-  auto copy = [&](const NarrowSum &sum, Value from, Value to) {
+  auto copy = [&](const Emitter::NarrowSum &sum, Value from, Value to) {
     if (sum.isWhole)
-      return emitCopy(from, to, loc);
+      return emitter.emitCopy(from, to, loc);
     for (const Stmt *equation : sum.equations)
-      copyTouched(*equation, from, to);
+      copyTouched(emitter, *equation, from, to);
   };
-  for (const NarrowSum &sum : narrow) {
-    targets.push_back(tensors.lookup(sum.tensor));
+  for (const Emitter::NarrowSum &sum : narrow) {
+    targets.push_back(emitter.tensors.lookup(sum.tensor));
     auto type = cast<tgl::TglTensorType>(targets.back().getType());
     Value wide = tgl::TempOp::create(
-        builder, loc, tgl::TglTensorType::get(&context, type.getDims(), type.getComputeType()),
+        emitter.builder, loc,
+        tgl::TglTensorType::get(&emitter.context, type.getDims(), type.getComputeType()),
         sum.tensor->name + ".sum");
     copy(sum, targets.back(), wide);
-    tensors[sum.tensor] = wide;
+    emitter.tensors[sum.tensor] = wide;
   }
-  emitPlainStmt(stmt, following);
+  emitter.emitPlainStmt(stmt, following);
   for (auto [sum, target] : llvm::zip_equal(narrow, targets)) {
-    copy(sum, tensors.lookup(sum.tensor), target);
-    tensors[sum.tensor] = target;
+    copy(sum, emitter.tensors.lookup(sum.tensor), target);
+    emitter.tensors[sum.tensor] = target;
   }
 }

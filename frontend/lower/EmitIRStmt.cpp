@@ -5,7 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
+#include "frontend/lower/EmitIRScatter.h"
 #include "ir/tgl/WriteAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -35,10 +37,10 @@ void Emitter::emitBody(ArrayRef<Stmt *> body) {
 void Emitter::emitStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
   // What one statement computes is not kept for the next: tensors and states change in between.
   Region values(*this, nullptr, {}, {});
-  SmallVector<NarrowSum> narrow = narrowSums(stmt);
+  SmallVector<NarrowSum> narrow = narrowSums(*this, stmt);
   if (narrow.empty())
     return emitPlainStmt(stmt, following);
-  emitNarrowSums(stmt, narrow, following);
+  emitNarrowSums(*this, stmt, narrow, following);
 }
 
 void Emitter::emitPlainStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
@@ -85,12 +87,12 @@ void Emitter::emitEquation(const Stmt &stmt) {
   if (auto found = blockWriters.find(&stmt); found != blockWriters.end())
     last = found->second;
   else if (stmt.meeting == Stmt::LastWins)
-    last = emitLastWriters(stmt);
+    last = emitLastWriters(*this, stmt);
   llvm::SaveAndRestore<const LastWriters *> saved(lastWriters, last ? &*last : nullptr);
   if (axes.empty() || readsOwnPointsOnly(stmt)) { // one point reads before it writes
     emitInvariants(stmt.value, axes);
     forPoints(axes, locate(stmt.span),
-              [&] { emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value)); });
+              [&] { emitWrite(stmt, tensors.lookup(stmt.tensor), eval(*this, stmt.value)); });
     return;
   }
   // No point of a block reads what another one writes: each goes through its own elements on its
@@ -106,7 +108,7 @@ void Emitter::emitEquation(const Stmt &stmt) {
 /// Points that may read what others of them write: all read first.
 void Emitter::emitReadingTarget(const Stmt &stmt, ArrayRef<const Var *> axes) {
   if (axes.empty())
-    return emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value));
+    return emitWrite(stmt, tensors.lookup(stmt.tensor), eval(*this, stmt.value));
   if (addressReadsTarget(stmt) || !haveSizes(axes))
     emitWithOldTarget(stmt, axes);
   else
@@ -121,7 +123,7 @@ void Emitter::emitThroughTemp(const Stmt &stmt, ArrayRef<const Var *> axes) {
                   : cast<tgl::TglTensorType>(target.getType()).getComputeType();
   Place place = createStored(stmt.tensor->name + ".new", type, axes, loc);
   emitInvariants(stmt.value, axes);
-  forPoints(axes, loc, [&] { writeStored(eval(stmt.value), place, loc); });
+  forPoints(axes, loc, [&] { writeStored(eval(*this, stmt.value), place, loc); });
   forPoints(axes, loc, [&] { emitWrite(stmt, target, readStored(place, loc)); });
 }
 
@@ -132,16 +134,17 @@ void Emitter::emitWithOldTarget(const Stmt &stmt, ArrayRef<const Var *> axes) {
   emitCopy(target, old, loc);
   tensors[stmt.tensor] = old;
   emitInvariants(stmt.value, axes);
-  forPoints(axes, loc, [&] { emitWrite(stmt, target, eval(stmt.value)); });
+  forPoints(axes, loc, [&] { emitWrite(stmt, target, eval(*this, stmt.value)); });
   tensors[stmt.tensor] = target;
 }
 
 void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
   Location loc = locate(stmt.span);
   auto type = cast<tgl::TglTensorType>(target.getType());
-  value = stmt.accumulate ? coerce(value, type.getComputeType(), loc) : toStore(value, type, loc);
+  value = stmt.accumulate ? coerce(*this, value, type.getComputeType(), loc)
+                          : toStore(*this, value, type, loc);
   SmallVector<tgl::ValueExpr> subscripts = valueExprs(stmt.subscripts);
-  Value guard = stmt.guard ? evalAs(stmt.guard, builder.getI1Type()) : Value();
+  Value guard = stmt.guard ? evalAs(*this, stmt.guard, builder.getI1Type()) : Value();
   if (!stmt.accumulate) {
     // Along an axis of the block that the equation does not vary along, its first point writes.
     AxisSet own = equationAxes(stmt);
@@ -166,13 +169,13 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
                                                : tgl::ReduceKind::Sum;
   if (stmt.accumulate && type.getElementType().isInteger(1)) {
     // The maximum of truth values becomes true where one is, the minimum false where one is not.
-    Value limit = constantInt(builder.getI1Type(), stmt.combine == Reduction::Max, loc);
+    Value limit = constantInt(*this, builder.getI1Type(), stmt.combine == Reduction::Max, loc);
     also(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value, limit));
     value = limit;
     combine = tgl::ReduceKind::Any;
   }
   if (lastWriters)
-    also(isLastWriter(*lastWriters, guard, checked, loc));
+    also(isLastWriter(*this, *lastWriters, guard, checked, loc));
   auto write =
       tgl::WriteOp::create(builder, loc, value, target, subscripts, guard, combine, checked);
   if (!stmt.distinct.empty())
@@ -252,7 +255,7 @@ void Emitter::emitCopy(Value from, Value to, Location loc) {
   builder.setInsertionPointToEnd(&op.getBody().front());
   SmallVector<tgl::ValueExpr> subscripts(op.getAxes().begin(), op.getAxes().end());
   Value element = tgl::ReadOp::create(builder, loc, from, subscripts);
-  tgl::WriteOp::create(builder, loc, toStore(element, type, loc), to, subscripts);
+  tgl::WriteOp::create(builder, loc, toStore(*this, element, type, loc), to, subscripts);
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,11 +267,11 @@ void Emitter::emitDefine(const Stmt &stmt, ArrayRef<Stmt *> following) {
   if (isStored(let)) // computed before its block
     return;
   Location loc = locate(stmt.span);
-  Type type = computeTypeOf(let->value->type);
+  Type type = computeTypeOf(*this, let->value->type);
   SmallVector<const Var *, 4> axes = unboundAxes(withBounds(analysis.axesOf(let->value)));
   bool isScalar = axes.empty() && (parallelDepth || isOnHost(let->value));
   if (isScalar) {
-    lets[let] = {Place::Scalar, evalAs(let->value, type), {}};
+    lets[let] = {Place::Scalar, evalAs(*this, let->value, type), {}};
     return;
   }
   if (parallelDepth && !isChanged(let->value, following) &&
@@ -278,7 +281,7 @@ void Emitter::emitDefine(const Stmt &stmt, ArrayRef<Stmt *> following) {
   }
   Place place = createStored(let->name, type, axes, loc);
   emitInvariants(let->value, axes);
-  forPoints(axes, loc, [&] { writeStored(eval(let->value), place, loc); });
+  forPoints(axes, loc, [&] { writeStored(eval(*this, let->value), place, loc); });
   lets[let] = std::move(place);
 }
 
@@ -291,10 +294,10 @@ bool Emitter::isOnHost(const Expr *expr) {
 /// A state's new value as its storage type holds it.
 Value Emitter::roundedState(const StateDef &state, const Expr *value) {
   Location loc = locate(value->span);
-  Value result = evalAs(value, computeTypeOf(state.type));
-  if (state.storage && typeOf(*state.storage) != result.getType())
-    result =
-        coerce(convertTo(result, state.type, *state.storage, false, loc), result.getType(), loc);
+  Value result = evalAs(*this, value, computeTypeOf(*this, state.type));
+  if (state.storage && typeOf(*this, *state.storage) != result.getType())
+    result = coerce(*this, convertTo(*this, result, state.type, *state.storage, false, loc),
+                    result.getType(), loc);
   return result;
 }
 
@@ -306,7 +309,7 @@ void Emitter::emitStateInit(const Stmt &stmt) {
     states[&state] = {Place::Scalar, roundedState(state, state.init), {}};
     return;
   }
-  Place place = createStored(state.name, computeTypeOf(state.type), axes, loc);
+  Place place = createStored(state.name, computeTypeOf(*this, state.type), axes, loc);
   emitInvariants(state.init, axes);
   forPoints(axes, loc, [&] { writeStored(roundedState(state, state.init), place, loc); });
   states[&state] = std::move(place);
