@@ -445,8 +445,8 @@ static bool compileConversions(ArithEmitter &emit) {
       .Default([](Operation *) { return false; });
 }
 
-bool Compiler::compileArith(Operation *op, Code &nodes) {
-  auto slots = [this](Value value) { return slotOf(value); };
+bool tegula::interp::compileArith(Compiler &compiler, Operation *op, Code &nodes) {
+  auto slots = [&compiler](Value value) { return compiler.slotOf(value); };
   ArithEmitter emit{op, slots, nodes};
   if (op->getNumResults() != 1 || !op->getResult(0).getType().isIntOrIndexOrFloat())
     return false;

@@ -176,7 +176,6 @@ public:
   static Kind kindOf(mlir::Type type);
   bool failed = false;
 
-private:
   IndexCode indexCode(const IndexExpr &expr, mlir::ValueRange dims, mlir::Location location);
   IndexCode indexCode(mlir::Attribute expr, mlir::ValueRange dims, mlir::Location location);
   llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
@@ -187,12 +186,8 @@ private:
 
   // One for each group of ops; false where the op is none of the group.
   bool compileOp(mlir::Operation *op, Code &nodes);
-  bool compileArith(mlir::Operation *op, Code &nodes);
-  bool compileMath(mlir::Operation *op, Code &nodes);
   bool compileAccess(mlir::Operation *op, Code &nodes);
   bool compileAxes(mlir::Operation *op, Code &nodes);
-  bool compileScan(mlir::Operation *op, Code &nodes);
-  bool compileSort(mlir::Operation *op, Code &nodes);
   bool compileCall(tgl::CallOp call, Code &nodes);
 
   Frame &frame;
@@ -201,6 +196,11 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> tensorIds;
   llvm::SmallVector<mlir::Operation *> callStack;
 };
+
+bool compileArith(Compiler &compiler, mlir::Operation *op, Code &nodes);
+bool compileMath(Compiler &compiler, mlir::Operation *op, Code &nodes);
+bool compileScan(Compiler &compiler, mlir::Operation *op, Code &nodes);
+bool compileSort(Compiler &compiler, mlir::Operation *op, Code &nodes);
 
 } // namespace tegula::interp
 

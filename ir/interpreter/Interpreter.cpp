@@ -207,8 +207,9 @@ bool Compiler::compileOp(Operation *op, Code &nodes) {
   }
   if (isa<tgl::YieldOp>(op))
     return true; // its parent reads the values
-  return compileAccess(op, nodes) || compileAxes(op, nodes) || compileScan(op, nodes) ||
-         compileSort(op, nodes) || compileArith(op, nodes) || compileMath(op, nodes);
+  return compileAccess(op, nodes) || compileAxes(op, nodes) || compileScan(*this, op, nodes) ||
+         compileSort(*this, op, nodes) || compileArith(*this, op, nodes) ||
+         compileMath(*this, op, nodes);
 }
 
 bool Compiler::compileBlock(mlir::Block &block, Code &nodes) {

@@ -110,15 +110,15 @@ static Function functionOf(Operation *op) {
       .Default([](Operation *) { return nullptr; });
 }
 
-bool Compiler::compileMath(Operation *op, Code &nodes) {
+bool tegula::interp::compileMath(Compiler &compiler, Operation *op, Code &nodes) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0 ||
       !op->getResult(0).getType().isIntOrIndexOrFloat())
     return false;
   Location loc = op->getLoc();
-  Slot in = slotOf(op->getOperand(0)), out = slotOf(op->getResult(0));
-  Kind kind = kindOf(op->getOperand(0).getType());
+  Slot in = compiler.slotOf(op->getOperand(0)), out = compiler.slotOf(op->getResult(0));
+  Kind kind = Compiler::kindOf(op->getOperand(0).getType());
   bool isDouble = kind == Kind::F64;
-  auto second = [&] { return slotOf(op->getOperand(1)); };
+  auto second = [&] { return compiler.slotOf(op->getOperand(1)); };
   auto predicate = [&](auto fn) {
     nodes.push_back(makeNode(loc, [=](Frame &f, const Node *) {
       f.set(out, int64_t(fn(isDouble ? f.get<double>(in) : double(f.get<float>(in)))));
@@ -157,7 +157,7 @@ bool Compiler::compileMath(Operation *op, Code &nodes) {
         return true;
       })
       .Case<math::FmaOp>([&](auto) {
-        Slot b = second(), c = slotOf(op->getOperand(2));
+        Slot b = second(), c = compiler.slotOf(op->getOperand(2));
         nodes.push_back(makeNode(loc, [=](Frame &f, const Node *) {
           if (isDouble)
             f.set(out, std::fma(f.get<double>(in), f.get<double>(b), f.get<double>(c)));

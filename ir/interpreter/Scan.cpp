@@ -260,22 +260,22 @@ private:
 };
 } // namespace
 
-bool Compiler::compileScan(Operation *op, Code &nodes) {
+bool tegula::interp::compileScan(Compiler &compiler, Operation *op, Code &nodes) {
   auto scan = dyn_cast<tgl::ScanOp>(op);
   if (!scan)
     return false;
   auto node = std::make_unique<ScanNode>(op->getLoc());
-  node->axes = axes(cast<tgl::AxesOp>(op));
+  node->axes = compiler.axes(cast<tgl::AxesOp>(op));
   node->options = {scan.getKind(), scan.getReverse(), scan.getExclusive(), scan.getDescending()};
   for (Attribute position : scan.getPositions())
-    node->positions.push_back(indexCode(position, scan.getIndices(), op->getLoc()));
-  compileBlock(scan.getBody().front(), node->body);
+    node->positions.push_back(compiler.indexCode(position, scan.getIndices(), op->getLoc()));
+  compiler.compileBlock(scan.getBody().front(), node->body);
   for (Value value : scan.getYield().getValues())
-    node->yields.push_back(slotOf(value));
-  node->type = kindOf(scan.getYield().getValues()[0].getType());
-  node->result = slotOf(scan.getResult());
+    node->yields.push_back(compiler.slotOf(value));
+  node->type = Compiler::kindOf(scan.getYield().getValues()[0].getType());
+  node->result = compiler.slotOf(scan.getResult());
   if (scan.getInit())
-    node->init = slotOf(scan.getInit());
+    node->init = compiler.slotOf(scan.getInit());
   // The sequence is made of all but the wanted position.
   llvm::SetVector<Value> shared;
   for (const tgl::AxisRange &range : tgl::getAxisRanges(cast<tgl::AxesOp>(op)))
@@ -285,7 +285,7 @@ bool Compiler::compileScan(Operation *op, Code &nodes) {
           shared.insert(value);
   if (scan.getInit())
     shared.insert(scan.getInit());
-  node->memo = memoKey(op, shared.getArrayRef());
+  node->memo = compiler.memoKey(op, shared.getArrayRef());
   nodes.push_back(std::move(node));
   return true;
 }

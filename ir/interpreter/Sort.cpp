@@ -73,18 +73,18 @@ private:
 };
 } // namespace
 
-bool Compiler::compileSort(Operation *op, Code &nodes) {
+bool tegula::interp::compileSort(Compiler &compiler, Operation *op, Code &nodes) {
   auto sort = dyn_cast<tgl::SortOp>(op);
   if (!sort)
     return false;
   auto node = std::make_unique<SortNode>(op->getLoc());
-  node->values = tensorOf(sort.getValues());
-  node->positions = tensorOf(sort.getPositions());
+  node->values = compiler.tensorOf(sort.getValues());
+  node->positions = compiler.tensorOf(sort.getPositions());
   for (Attribute subscript : sort.getSubscripts())
-    node->row.push_back(indexCode(subscript, sort.getIndices(), op->getLoc()));
+    node->row.push_back(compiler.indexCode(subscript, sort.getIndices(), op->getLoc()));
   node->descending = sort.getDescending();
   for (unsigned tensor : {node->values, node->positions})
-    rejectInput(tensor, op->getLoc());
+    compiler.rejectInput(tensor, op->getLoc());
   nodes.push_back(std::move(node));
   return true;
 }
