@@ -72,7 +72,6 @@ public:
       : random(random), special(special), kernels(kernels) {}
   void generateEntry(GeneratedProgram &program);
 
-private:
   using Scope = std::vector<Index>;
 
   // Expressions (GenerateExpr.cpp). `depth` bounds what may stand below.
@@ -111,30 +110,18 @@ private:
   void topk();
   void scalar();
   void loop();
-  void tiles();
-  void attention();
-  void block();
   void call();
-  void scatter();
-  void accumulate();
   struct Rows {
     std::string text; ///< `ids[i]`
     Index index;      ///< that it varies along
     Dim dim;          ///< which it subscripts
   };
-  bool rows(Rows &rows, const Index &other);
   struct Scatter;
-  void defineScatterTarget(Scatter &at, const Source *old);
-  Value element(Scope scope, Class kind);
   void scatterByReduction();
   void update();
   void library();
   bool narrowProduct();
-  void steps();
   void output();
-  void beginBlock(const Scope &scope);
-  void endBlock(const Scope &scope, const std::string &out, const std::string &value,
-                double tolerance);
   void addOutput(const std::string &name, const std::string &type, const std::vector<Dim> &dims,
                  double tolerance);
   std::string left(const Scope &scope, const std::string &value); ///< `[i, j in M]`
@@ -162,6 +149,12 @@ private:
   unsigned indent = 2, counter = 0;
   bool isHelper = false;
 };
+
+void tiles(Generator &generator);
+void attention(Generator &generator);
+void block(Generator &generator);
+void scatter(Generator &generator);
+void steps(Generator &generator);
 
 } // namespace tegula::fuzz
 

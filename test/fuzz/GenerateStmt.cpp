@@ -309,7 +309,7 @@ void Generator::statement() {
   taken.clear();
   switch (random.below(20)) {
   case 16:
-    return isHelper ? equation() : steps();
+    return isHelper ? equation() : steps(*this);
   case 17:
   case 18:
     return isHelper ? equation() : update();
@@ -324,13 +324,13 @@ void Generator::statement() {
   case 3:
     return loop();
   case 4:
-    return isHelper ? equation() : tiles();
+    return isHelper ? equation() : tiles(*this);
   case 5:
-    return isHelper ? equation() : attention();
+    return isHelper ? equation() : attention(*this);
   case 6:
-    return isHelper ? equation() : block();
+    return isHelper ? equation() : block(*this);
   case 7:
-    return isHelper ? equation() : random.chance(25) ? scatterByReduction() : scatter();
+    return isHelper ? equation() : random.chance(25) ? scatterByReduction() : scatter(*this);
   case 8:
   case 9:
     return call();
