@@ -40,17 +40,13 @@ MOST_CLASS_FILES = 4
 SPREAD_CLASSES = {
     "codegen:DeviceEmitter": 15,
     "codegen:Emitter": 12,
-    "frontend:Emitter": 7,
-    "frontend:Translator": 7,
-    "ir:Compiler": 7,
     "strategies:DeviceContraction": 17,
     "strategies:FusedTileLoop": 8,
     "symbolic:IndexExpr": 5,
-    "test:Generator": 6,
 }
 DEFINED = re.compile(r"(\w+(?:::~?\w+)*)\s*\(")
 CLASS = re.compile(r"^(?:class|struct) (\w+)(?: final)?(?:\s*:[^;{]*)?\s*\{", re.M)
-METHOD = re.compile(r"^(?!\s|//|#|using\b|return\b)[^\n;]*?\b(\w+)::~?\w+\(", re.M)
+METHOD = re.compile(r"^(?!\s|//|#|using\b|return\b)[^\n;=]*?\b(\w+)::~?\w+\(", re.M)
 NO_FUNCTION = ("namespace", "class", "struct", "union", "enum", "extern", "public:", "protected:", "private:")
 
 
