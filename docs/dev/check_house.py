@@ -42,11 +42,10 @@ SPREAD_CLASSES = {
     "codegen:Emitter": 12,
     "strategies:DeviceContraction": 17,
     "strategies:FusedTileLoop": 8,
-    "symbolic:IndexExpr": 5,
 }
 DEFINED = re.compile(r"(\w+(?:::~?\w+)*)\s*\(")
 CLASS = re.compile(r"^(?:class|struct) (\w+)(?: final)?(?:\s*:[^;{]*)?\s*\{", re.M)
-METHOD = re.compile(r"^(?!\s|//|#|using\b|return\b)[^\n;=]*?\b(\w+)::~?\w+\(", re.M)
+METHOD = re.compile(r"^(?!\s|//|#|using\b|return\b)[^\n;={]*?\b(\w+)::~?\w+\(", re.M)
 NO_FUNCTION = ("namespace", "class", "struct", "union", "enum", "extern", "public:", "protected:", "private:")
 
 
