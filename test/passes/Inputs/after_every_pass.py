@@ -41,6 +41,6 @@ for flag in flags:
     assert not is_branch(previous), (flag, previous)
     assert not following.strip().startswith("else"), (flag, following)
     indent = len(after[at]) - len(after[at].lstrip())
-    start = next(index for index, line in enumerate(after) if "static void addPasses(" in line)
+    start = next(index for index, line in enumerate(after) if re.match(r"static void add\w*Passes\(", line))
     assert indent == 2 * depth(after[start:at]), (flag, after[at])
 print(f"behind each of {len(flags)} passes")
