@@ -336,9 +336,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
   // 27).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000,
                    bytesPerClock = 2000;
-  // Where a tile may have one copy of the image for all taps: that makes products a little slower,
-  // and by warps elements that come one by one take that much longer (convolutions of 3 to 64
-  // channels on an H200).
+  // A halo tile makes products slower by `haloSpeed`. Elements that warps load one by one make them
+  // slower by `singleElements` (convolutions of 3 to 64 channels on an H200).
   constexpr double haloSpeed = 0.82, singleElements = 0.55;
   bool canUseHaloTile =
       prepacked.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {

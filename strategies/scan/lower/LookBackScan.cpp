@@ -240,7 +240,7 @@ void LookBackScan::locate(Round &round, unsigned number, bool isWhole) {
                                  : b.CreateNSWAdd(e.emitIndex(loop.getLowExpr()), step);
 }
 
-/// All that the loop does without the total.
+/// Loads the tile, and computes what the loop computes before it needs the total.
 void LookBackScan::load() {
   tgl::ForOp loop = prefix.loop;
   inFullOrRagged([&](bool isWhole) {

@@ -333,7 +333,7 @@ FusedTileLoop::Values FusedTileLoop::emitLoop(tgl::TilesOp op, ArrayRef<mlir::Va
       product.words.assign(product.depth / Wgmma::stepDepth, Values(4, i32(0)));
   forWords([&](Value *word) { carried.push_back(word); });
   SmallVector<mlir::Value> arguments(op.getIterArgs().begin(), op.getIterArgs().end());
-  // Where the loop is left values are what the last iteration has left.
+  // After the loop the values are those of the last iteration.
   auto set = [&](ArrayRef<Value *> current, mlir::ValueRange names) {
     take(current, names, kept);
     current = current.drop_front(numCarried);

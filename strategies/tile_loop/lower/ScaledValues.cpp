@@ -50,7 +50,8 @@ static Constant *foldConstants(llvm::Value *value, const DataLayout &layout) {
   return ConstantFoldInstOperands(instruction, operands, layout);
 }
 
-/// All values, without a factor that they share: a constant above 0 that is neither tiny nor huge.
+/// Divides all values by a factor that they share: a constant above 0 that is neither tiny nor
+/// huge.
 std::optional<FusedTileLoop::Scaled> FusedTileLoop::withoutScale(ArrayRef<Value *> values) {
   auto *first = dyn_cast<BinaryOperator>(values.front());
   if (!first || first->getOpcode() != Instruction::FMul || !first->getType()->isFloatTy())
@@ -93,11 +94,11 @@ Value *FusedTileLoop::powerThatShrinks(Value *size) {
 /// one multiplication and addition. It adds errors of |c x| 2^-23 and |m| 2^-24, those of numbers
 /// of f32 of their size.
 ///
-/// Of a large m, such as the -1e9 or -1e30 that a mask writes, that would make 0 or infinity of the
-/// power of 0. There numbers are equal or at least 2 apart, and differ by their own error if so:
-/// the power of e is taken to be that of 2, and 2^(x - m) is exact. A product c x is not the one
-/// that was rounded to m: it is as far from m as m's own error is, which is made less than 1 by a
-/// power of two for both, so that what is not as near to m as this is 0.
+/// For a large m, such as the -1e9 or -1e30 that a mask writes, those errors would turn e^0 into 0
+/// or infinity. Numbers of that size are equal or at least 2 apart, so 2^(x - m), which is exact,
+/// takes the place of e^(x - m). A product c x differs from m, into which it was rounded, by at
+/// most m's rounding error. A power of two scales both so that this error is below 1; the result is
+/// 0 for values that are farther from m.
 bool FusedTileLoop::emitShiftedExp(mlir::Operation *op, const Scope &scope) {
   auto shift = op->getOperand(0).getDefiningOp<mlir::arith::SubFOp>();
   if (!isa<mlir::math::ExpOp>(op) || !shift || !shift.getType().isF32())

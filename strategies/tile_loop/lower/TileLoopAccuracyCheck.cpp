@@ -11,8 +11,8 @@
 // out and that hold anything. Where large elements count too, that is less than f32's own
 // roundings.
 //
-// So sums tell, as those of matrix products do (AccuracyCheck.cpp). With the scales still in them
-// the terms that were lost are, over K points,
+// The size of a sum shows the loss, as in matrix products (AccuracyCheck.cpp). With the scales
+// still in them, the terms that were lost are, over K points,
 //
 //   2^-25 / sqrt(3) * sqrt(2 K) * 2^12.5 = 2^-12.8 sqrt(K)
 //
@@ -94,7 +94,7 @@ void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumula
     Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, sum);
     ofGroup = ofGroup ? b.CreateMaxNum(ofGroup, size) : size;
   }
-  // Where a single column exists its sum says nothing.
+  // A row with a single column is not judged: one sum says nothing.
   if (scope.ragged)
     choose(scope.ragged, largest, [&] {
       Values told;

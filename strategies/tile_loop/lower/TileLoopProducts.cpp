@@ -205,7 +205,8 @@ SmallVector<FusedTileLoop::Values> FusedTileLoop::rowWords(Product &product) {
   return words;
 }
 
-/// All copies that were started are there, and what lay where the next go has been multiplied.
+/// Waits until all copies that were started have arrived, and until the operands that the next
+/// copies overwrite have been multiplied.
 void FusedTileLoop::awaitCopies() {
   async::awaitAllCopies(b);
   async::publish(b);

@@ -6,19 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks of a cluster have the same rows and tiles, each a part of the columns that are no tile's.
-// So what a product adds up over those is a part of the sum in each, and all add up all parts:
-// first two neighbours, then two of such pairs, so that every block has the same bits. A thread
-// stores its sums into the shared memory of the other block (`st.async`), where the thread of the
-// same number waits for the bytes, loads and adds them. It then stores a word into the first block,
-// whose next sums for that place wait for it: since those come a tile later it is there long
-// before.
+// Blocks of a cluster have the same rows and tiles; each has a part of the columns that are not the
+// tile's. A product that sums over those columns gives a partial sum in each block, and all blocks
+// add up all partial sums: first two neighbours exchange theirs, then two such pairs, so that every
+// block gets the same bits. A thread stores its sums into the shared memory of the other block
+// (`st.async`), where the thread of the same number waits for the bytes, loads them and adds them.
+// That thread then stores a word into the first block, which waits for the word before it sends the
+// next sums to the same address. Those come a tile later, long after the word has arrived.
 //
-// Where shared memory has no room for all sums of a tile they go in rounds, and those of a round
-// meet the first block while those of the round before meet the second.
+// Where shared memory has no room for all sums of a tile, they go in rounds: the sums of one round
+// are exchanged with the first neighbour while those of the round before are with the second.
 //
-// Every store that a block gets has been waited for when it ends, so none comes to a block that has
-// ended.
+// A block ends after it has waited for every store that it gets, so no store reaches a block that
+// has ended.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/async/Async.h"
