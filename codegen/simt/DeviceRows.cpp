@@ -76,6 +76,72 @@ bool DeviceEmitter::isSameRow(tgl::AxesOp first, tgl::AxesOp second) {
          (!lane || (lane->axis == other->axis && lane->width == other->width));
 }
 
+/// The walk over its row that each nest is part of, from 1 on: reductions that are walked together
+/// read their row once in any case.
+static SmallVector<unsigned>
+numberWalks(MutableArrayRef<tgl::AxesOp> nests,
+            function_ref<SmallVector<tgl::ReduceOp>(tgl::ReduceOp)> takeTogether) {
+  SmallVector<unsigned> walks(nests.size(), 0);
+  unsigned numWalks = 0;
+  for (auto [index, nest] : enumerate(nests)) {
+    if (walks[index])
+      continue;
+    walks[index] = ++numWalks;
+    if (auto reduce = dyn_cast<tgl::ReduceOp>(nest.getOperation()))
+      for (tgl::ReduceOp other : takeTogether(reduce))
+        if (auto *found = find(nests, cast<tgl::AxesOp>(other.getOperation()));
+            found != nests.end())
+          walks[found - nests.begin()] = walks[index];
+  }
+  return walks;
+}
+
+/// Reads of the same elements, and the nest of each.
+using ReadGroup = std::pair<SmallVector<tgl::ReadOp>, SmallVector<unsigned>>;
+
+/// The reads of the nests that a row may keep: of what nobody writes, element by element along the
+/// lanes.
+static std::vector<ReadGroup> groupReads(tgl::ParallelOp op, MutableArrayRef<tgl::AxesOp> nests,
+                                         const std::optional<Emitter::LaneChoice> &lane) {
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  std::vector<ReadGroup> groups;
+  for (auto [index, nest] : enumerate(nests))
+    for (mlir::Operation &nested : *nest.getAxesBlock()) {
+      auto read = dyn_cast<tgl::ReadOp>(nested);
+      if (!read || read.getFill() || read.getGuard() || read.getChecked() ||
+          !read.getExactExprs().empty() || accesses.writes.contains(read.getTensor()) ||
+          read.getTensorType().getElementType().isInteger(4))
+        continue;
+      std::optional<int64_t> step = 1;
+      if (lane)
+        step = Emitter::stepAlong(
+            Emitter::elementOffset(read.getTensorType(), read.getSubscriptExprs()),
+            nest.getAxes()[lane->axis], [](mlir::Value) { return false; });
+      if (step != 1)
+        continue;
+      auto same = find_if(groups, [&](auto &group) {
+        return isSameElement(group.first.front(), nests[group.second.front()], read, nest);
+      });
+      if (same == groups.end())
+        groups.push_back({{read}, {unsigned(index)}});
+      else
+        same->first.push_back(read), same->second.push_back(index);
+    }
+  return groups;
+}
+
+/// Rounds whose loads are under way, of the `most` that registers have room for; `whole`: the
+/// rounds of a row that all threads have.
+static unsigned chooseRoundsAhead(int64_t most, bool copies, int64_t whole) {
+  constexpr int64_t maxAhead = 8,
+                    ofShared = 2; // loads from memory; from shared memory, which is near
+  unsigned ahead = std::clamp<int64_t>(most, 1, copies ? ofShared : maxAhead);
+  for (unsigned fewer = ahead; fewer > ahead / 2; --fewer)
+    if (whole % fewer == 0) // none is left to be loaded alone
+      return fewer;
+  return ahead;
+}
+
 void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &wanted) {
   row = Row();
   wanted.cluster = 1;
@@ -114,43 +180,9 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     return;
   }
 
-  // Reductions that are walked together read their row once in any case.
-  SmallVector<unsigned> walks(nests.size(), 0);
-  unsigned numWalks = 0;
-  for (auto [index, nest] : enumerate(nests)) {
-    if (walks[index])
-      continue;
-    walks[index] = ++numWalks;
-    if (auto reduce = dyn_cast<tgl::ReduceOp>(nest.getOperation()))
-      for (tgl::ReduceOp other : takeTogether(reduce))
-        if (auto *found = find(nests, cast<tgl::AxesOp>(other.getOperation()));
-            found != nests.end())
-          walks[found - nests.begin()] = walks[index];
-  }
-
-  tgl::Accesses accesses = tgl::accessesOf(op);
-  std::vector<std::pair<SmallVector<tgl::ReadOp>, SmallVector<unsigned>>> groups; // and their nests
-  for (auto [index, nest] : enumerate(nests))
-    for (mlir::Operation &nested : *nest.getAxesBlock()) {
-      auto read = dyn_cast<tgl::ReadOp>(nested);
-      if (!read || read.getFill() || read.getGuard() || read.getChecked() ||
-          !read.getExactExprs().empty() || accesses.writes.contains(read.getTensor()) ||
-          read.getTensorType().getElementType().isInteger(4))
-        continue;
-      std::optional<int64_t> step = 1;
-      if (lane)
-        step = stepAlong(elementOffset(read.getTensorType(), read.getSubscriptExprs()),
-                         nest.getAxes()[lane->axis], [](mlir::Value) { return false; });
-      if (step != 1)
-        continue;
-      auto same = find_if(groups, [&](auto &group) {
-        return isSameElement(group.first.front(), nests[group.second.front()], read, nest);
-      });
-      if (same == groups.end())
-        groups.push_back({{read}, {unsigned(index)}});
-      else
-        same->first.push_back(read), same->second.push_back(index);
-    }
+  SmallVector<unsigned> walks =
+      numberWalks(nests, [&](tgl::ReduceOp first) { return takeTogether(first); });
+  std::vector<ReadGroup> groups = groupReads(op, nests, lane);
   unsigned bytes = 0; // of a vector of all that is kept
   for (auto &[reads, where] : groups) {
     if (all_of(where, [&](unsigned nest) { return walks[nest] == walks[where.front()]; }))
@@ -212,16 +244,8 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   row.vectors = vectors;
   wanted.cluster = shape.cluster = blocks;
   row.rounds = divideCeil(vectors, rowDistribution().each());
-  int64_t whole = wholeRounds().second - wholeRounds().first;
-  constexpr int64_t maxAhead = 8,
-                    ofShared = 2; // loads from memory; from shared memory, which is near
-  row.ahead =
-      std::clamp<int64_t>(bytesAtOnce / shape.threads / bytes, 1, row.copies ? ofShared : maxAhead);
-  for (unsigned fewer = row.ahead; fewer > row.ahead / 2; --fewer)
-    if (whole % fewer == 0) { // none is left to be loaded alone
-      row.ahead = fewer;
-      break;
-    }
+  row.ahead = chooseRoundsAhead(bytesAtOnce / shape.threads / bytes, row.copies,
+                                wholeRounds().second - wholeRounds().first);
   // Registers for all blocks that a multiprocessor's shared memory has room for.
   unsigned resident =
       std::min<int64_t>(most / bytesWith(blocks), device::threadsPerMultiprocessor / shape.threads);
