@@ -412,15 +412,11 @@ private:
       return fail(op, "a tile of a statement that is no matrix product");
     PlanTiles &tiles = step.tiles;
     using Body = void (DeviceContraction::*)(Value *workspace);
-    auto emitOne = [&](const std::string &function, IndexExpr blocks, unsigned threads,
-                       unsigned sharedBytes, const char *unit, Body body,
-                       std::optional<DeviceContraction::RemainderTiles> left = std::nullopt) {
+    auto emitOne = [&](const ContractionNumbers &of, const std::string &function, IndexExpr blocks,
+                       unsigned threads, unsigned sharedBytes, const char *unit, Body body) {
       DeviceEmitter emitter(module, options, code.sites);
       emitter.usesDependentLaunch = options.earlyCombine && body == &DeviceContraction::emitCombine;
-      DeviceContraction contraction =
-          left ? DeviceContraction(emitter, product->plan, left->tile, product->operands,
-                                   left->range)
-               : DeviceContraction(emitter, product->plan, *tile, product->operands);
+      DeviceContraction contraction(emitter, of);
       emitter.emitTileFunction(op, function, inputs, threads,
                                [&](Value *workspace) { (contraction.*body)(workspace); });
       if (failure.empty())
@@ -429,37 +425,33 @@ private:
       tiles.launches.back().usesDependentLaunch = emitter.usesDependentLaunch;
       if (body != &DeviceContraction::emitTile)
         return;
-      tiles.launches.back().cluster = contraction.cluster();
+      tiles.launches.back().cluster = of.cluster();
       code.layouts.push_back(contraction.layout(function));
     };
-    DeviceEmitter none(module, options, code.sites);
-    DeviceContraction facts(none, product->plan, *tile,
-                            product->operands); // what the host knows of it
-    unsigned threads = facts.blockThreads(), shared = facts.sharedBytes();
-    tiles.workspaceBytes = facts.workspaceBytes();
-    tiles.largestNumber = facts.largestNumber();
-    for (mlir::Value tensor : facts.alignedTensors())
+    ContractionNumbers numbers(options, product->plan, *tile, product->operands);
+    tiles.workspaceBytes = numbers.workspaceBytes();
+    tiles.largestNumber = numbers.largestNumber();
+    for (mlir::Value tensor : numbers.alignedTensors())
       tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
-    if (facts.isPrepacked())
-      emitOne(name + "_pack", facts.prepackBlocks(), facts.prepackThreads(),
-              facts.prepackSharedBytes(), "lines of operands split",
+    if (numbers.isPrepacked())
+      emitOne(numbers, name + "_pack", numbers.prepackBlocks(), numbers.prepackThreads(),
+              numbers.prepackSharedBytes(), "lines of operands split",
               &DeviceContraction::emitPrepack);
-    if (facts.usesTma() && !facts.makesTmaDescriptors())
-      emitOne(name + "_maps", 1, facts.tmaDescriptorThreads(), 0, "maps of operands",
+    if (numbers.usesTma() && !numbers.makesTmaDescriptors())
+      emitOne(numbers, name + "_maps", 1, numbers.tmaDescriptorThreads(), 0, "maps of operands",
               &DeviceContraction::emitTmaDescriptors);
-    emitOne(name + "_tile", facts.numBlocks(), threads, shared, "a tile",
-            &DeviceContraction::emitTile);
-    auto emitCombine = [&](const DeviceContraction &of,
-                           std::optional<DeviceContraction::RemainderTiles> left) {
-      emitOne(name + "_combine", of.numCombineBlocks(), of.blockThreads(), of.combineSharedBytes(),
-              "a tile's parts added up", &DeviceContraction::emitCombine, std::move(left));
+    emitOne(numbers, name + "_tile", numbers.numBlocks(), numbers.blockThreads(),
+            numbers.sharedBytes(), "a tile", &DeviceContraction::emitTile);
+    auto emitCombine = [&](const ContractionNumbers &of) {
+      emitOne(of, name + "_combine", of.numCombineBlocks(), of.blockThreads(),
+              of.combineSharedBytes(), "a tile's parts added up", &DeviceContraction::emitCombine);
     };
-    if (facts.storesPartials())
-      emitCombine(facts, std::nullopt);
-    if (std::optional<DeviceContraction::RemainderTiles> left = facts.remainderTiles())
+    if (numbers.storesPartials())
+      emitCombine(numbers);
+    if (std::optional<ContractionNumbers::RemainderTiles> left = numbers.remainderTiles())
       emitCombine(
-          DeviceContraction(none, product->plan, left->tile, product->operands, left->range), left);
-    if (!facts.numTiles().isSize()) // it changes in a loop on the host
+          ContractionNumbers(options, product->plan, left->tile, product->operands, left->range));
+    if (!numbers.numTiles().isSize()) // it changes in a loop on the host
       tiles = {};
   }
 

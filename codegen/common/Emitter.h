@@ -113,7 +113,6 @@ public:
   /// Null after success, else why the IR cannot be lowered (our defect, not the user's).
   const std::string &error() const { return failure; }
 
-protected:
   //===--- Environment ---===//
 
   struct Buffer {
@@ -175,6 +174,14 @@ protected:
   llvm::Value *emitFloorDiv(llvm::Value *lhs, llvm::Value *rhs, Divisor kind);
   llvm::Value *emitMod(llvm::Value *lhs, llvm::Value *rhs, Divisor kind);
   llvm::Value *emitSize(const IndexExpr &size) { return emitIndex(tgl::ValueExpr(size)); }
+  /// Says whether the axis counts the points of others too: its values go beyond its own range, and
+  /// only the place in memory of what it subscripts is right.
+  void setCountsOthers(mlir::Value axis, bool counts) {
+    if (counts)
+      countsOthers.insert(axis);
+    else
+      countsOthers.erase(axis);
+  }
 
   //===--- Accesses (EmitAccess.cpp) ---===//
 
@@ -186,6 +193,7 @@ protected:
   llvm::Type *storageType(mlir::Type element);
   llvm::Value *convert(llvm::Value *value, mlir::Type target, bool nearest);
   llvm::Value *emitAnd(llvm::Value *lhs, llvm::Value *rhs); // null: true
+  llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   llvm::Value *loadRaw(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts,
                        llvm::Value *mask);
   /// Tells LLVM of a load or store what is known of its buffer.
@@ -208,6 +216,7 @@ protected:
   void forEachLane(llvm::Value *mask, llvm::ArrayRef<llvm::Value *> operands,
                    llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> body);
 
+protected:
   //===--- Definitions (CheckedShadow.cpp) ---===//
 
   /// Address of the time; null: no definitions are checked, and what follows does nothing.
@@ -231,6 +240,7 @@ protected:
                             llvm::Value *differs = nullptr);
   void checkComplete(mlir::Operation *op, mlir::Value tensor);
 
+public:
   //===--- Values (EmitArith.cpp) ---===//
 
   void emitArith(mlir::Operation *op);
@@ -334,7 +344,11 @@ protected:
   std::optional<AxisSlice> axisSlice;
   tgl::ValueExpr lowOf(tgl::AxesOp op, unsigned axis);
   tgl::ValueExpr highOf(tgl::AxesOp op, unsigned axis);
+  /// Emits `body` for lanes base, base + 1, ...; with `high`, those that are below it.
+  void withLanes(mlir::Value axis, unsigned width, llvm::Value *base, llvm::Value *high,
+                 llvm::function_ref<void()> body);
 
+protected:
   //===--- Windows (PeelInterior.cpp) ---===//
 
   /// Reads with a fill of which every element exists in what is being emitted.
@@ -357,34 +371,16 @@ protected:
                      llvm::Value *high);
   Accumulator emitLaneReduce(tgl::ReduceOp op, const LaneChoice &choice, Accumulator outer);
   llvm::Value *emitFullEnd(llvm::Value *low, llvm::Value *high, unsigned step);
-  /// Emits `body` for lanes base, base + 1, ...; with `high`, those that are below it.
-  void withLanes(mlir::Value axis, unsigned width, llvm::Value *base, llvm::Value *high,
-                 llvm::function_ref<void()> body);
 
 private:
-  friend class BlockTile;
-  friend class PackedGemmEmitter;
-  friend class DeviceContraction;
-  friend class PersistentRecurrence;
-  friend class FusedTileLoop;
-  friend class LookBackScan;
-  friend class Epilogue;
-  llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   llvm::Value *reportMask(mlir::Operation *op, llvm::Value *guard);
   /// Whether nothing has to be compared, since the loops around keep the subscript inside.
   bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
   /// With `evenProved`: reports as a defect where `mask` holds and a subscript is outside.
   void verifyProved(tgl::TglTensorType type, llvm::ArrayRef<tgl::ValueExpr> subscripts,
                     llvm::Value *mask);
-  /// Axes that count the points of others too: their values go beyond their own ranges, and only
-  /// the place in memory of what they subscript is right.
+  /// Axes of setCountsOthers.
   llvm::DenseSet<mlir::Value> countsOthers;
-  void setCountsOthers(mlir::Value axis, bool counts) {
-    if (counts)
-      countsOthers.insert(axis);
-    else
-      countsOthers.erase(axis);
-  }
   llvm::Value *isByAnotherPoint(llvm::Value *when);
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
                      llvm::StringRef what);

@@ -73,6 +73,7 @@ struct WgmmaOperand {
   bool isCopied;                         ///< asynchronously; else through registers
   bool isStaged;                         ///< through registers, by the code that is emitted
   const WindowOperand *window = nullptr; ///< the prepacked image; null: prepacked line by line
+  mlir::Value givenMatrix;               ///< the chosen matrix whose index is set, not read
   bool usesHaloTile = false;             ///< whether it reads a halo tile, beside the ring
   void distributeOver(unsigned number) {
     threads = number;

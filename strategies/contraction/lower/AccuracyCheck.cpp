@@ -42,7 +42,7 @@
 // signs: of equal factors it would add up to 0.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/AccuracyCheck.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include <cmath>
@@ -50,20 +50,10 @@
 using namespace llvm;
 using namespace tegula;
 
-/// The exponent of half the least number of f16 above 0: what is not larger is rounded to 0.
-static constexpr int underflowExponent = -25;
-
 /// Fours of a warp's sums with a lone one that are added up again by themselves, one after the
 /// other: of 4096 points each takes about 43 us, the whole tile by all warps 400 (128 x 128, an
 /// H100; docs/rationale.md).
 static constexpr unsigned maxFlaggedSums = 8;
-
-/// The bits of f16 that an element of a unit has instead of 0.
-static uint32_t underflowBits(unsigned place) {
-  static_assert(WgmmaSharedLayout::chunk == 8);
-  constexpr StringLiteral signs = "++-+-++-";
-  return signs[place] == '-' ? 0x8001 : 0x0001;
-}
 
 /// Exponents of the size of sums, over sqrt(K), from which on what was lost is not looked for:
 /// errors of sums of that size are 2^-20 of them; where values are rounded to TF32's 11 bits,
@@ -77,61 +67,43 @@ static int smallSumExponent(bool isRounded, bool hasWindow) {
 static int singleSumExponent(bool isRounded) { return isRounded ? 2 : 3; }
 /// Where no line is wide, less that.
 static constexpr int narrowExponent = 13;
-/// Some neighbours in a wide line are less than its largest times two to that. Where half of all
-/// elements are 0 that is one line in 1000.
-static constexpr int wideExponent = -12;
 
-/// Whether one of these four words of f16 has a 0.
-static Value *hasZero(IRBuilder<> &b, Value *words) {
-  auto *pair = FixedVectorType::get(b.getHalfTy(), 2);
-  auto sizeAt = [&](unsigned number) {
-    return b.CreateUnaryIntrinsic(
-        Intrinsic::fabs, b.CreateBitCast(b.CreateExtractElement(words, uint64_t(number)), pair));
-  };
-  auto smaller = [&](Value *one, Value *other) { return b.CreateMinimum(one, other); };
-  Value *least = smaller(smaller(sizeAt(0), sizeAt(1)), smaller(sizeAt(2), sizeAt(3)));
-  return b.CreateOrReduce(b.CreateFCmpOEQ(least, Constant::getNullValue(pair)));
+//===----------------------------------------------------------------------===//
+// Sums that are not finite
+//===----------------------------------------------------------------------===//
+
+/// A bit, the same for all threads of the block: whether a sum is not finite, or `orElse` holds in
+/// any thread.
+Value *AccuracyCheck::isAnyNotFinite(ArrayRef<Value *> accumulators, Value *orElse,
+                                     bool flagsPerThread) {
+  // 0 unless there is an infinity or NaN; of every fourth, so that they do not wait for each other.
+  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *parts[] = {zero, zero, zero, zero};
+  for (auto [number, sum] : enumerate(accumulators))
+    parts[number % 4] =
+        b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {sum, zero, parts[number % 4]});
+  Value *all = b.CreateFAdd(b.CreateFAdd(parts[0], parts[1]), b.CreateFAdd(parts[2], parts[3]));
+  Value *own = b.CreateFCmpUNO(all, all);
+  if (orElse)
+    own = b.CreateOr(own, orElse);
+  return flagsPerThread ? own : isAny(own);
 }
 
-/// `words`, the large parts of a unit times its scale, where no element is 0 that is not 0 in the
-/// unit. That one is is rare, and of numbers that are not 0 few instructions find out.
-Value *DeviceContraction::keepNonZero(Value *chunk, Value *scale, Value *words) {
-  constexpr int bias = 127, mantissaBits = 23;
-  constexpr unsigned count = WgmmaSharedLayout::chunk;
-  auto splat = [&](Value *value) { return b.CreateVectorSplat(count, value); };
-  auto keepSome = [&]() -> Value * {
-    // Numbers up to that are lost: a power of two, as the scale is.
-    Value *least = b.CreateSub(i32((2 * bias + underflowExponent) << mantissaBits),
-                               b.CreateBitCast(scale, b.getInt32Ty()));
-    least = b.CreateBinaryIntrinsic(Intrinsic::smax, least, i32(0));
-    // Without their signs, and with 0 the largest, one comparison of words tells.
-    Value *bits = b.CreateShl(b.CreateBitCast(chunk, FixedVectorType::get(b.getInt32Ty(), count)),
-                              splat(i32(1)));
-    Value *smallest = b.CreateIntMinReduce(b.CreateSub(bits, splat(i32(1))), /*IsSigned=*/false);
-    auto keep = [&]() -> Value * {
-      Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, chunk);
-      Value *isSmall = b.CreateFCmpOLE(size, splat(b.CreateBitCast(least, b.getFloatTy())));
-      Value *isLost = b.CreateAnd(isSmall,
-                                  b.CreateFCmpONE(chunk, Constant::getNullValue(chunk->getType()))),
-            *kept = words;
-      for (unsigned place = 0; place < count; ++place) {
-        Value *word = b.CreateExtractElement(kept, uint64_t(place / 2));
-        unsigned shift = place % 2 * 16;
-        Value *its = b.CreateOr(b.CreateAnd(word, i32(~(0xffffu << shift))),
-                                i32(underflowBits(place) << shift));
-        word = b.CreateSelect(b.CreateExtractElement(isLost, uint64_t(place)), its, word);
-        kept = b.CreateInsertElement(kept, word, uint64_t(place / 2));
-      }
-      return kept;
-    };
-    return e.emitIfElse(b.CreateICmpULT(smallest, b.CreateShl(least, i32(1))), keep, words);
-  };
-  return e.emitIfElse(hasZero(b, words), keepSome, words);
+/// Whether it is true for any of the threads that the code is for, which meet.
+Value *AccuracyCheck::isAny(Value *own) {
+  if (numbers.isWarpSpecialized())
+    return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_count,
+                             {i32(context.consumerBarrier), i32(numbers.threads()), own});
+  return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_all,
+                           {i32(0), own});
 }
+
+//===----------------------------------------------------------------------===//
+// Sums that are small
+//===----------------------------------------------------------------------===//
 
 /// The size of sums of the block, scales still in them, below which neighbours may be what was
 /// lost; a power of two (f32).
-Value *DeviceContraction::smallestSum(const WgmmaProduct &product) {
+Value *AccuracyCheck::smallestSum(const WgmmaProduct &product) {
   constexpr int bias = 127, mantissaBits = 23;
   int64_t pointsOfStep = int64_t(product.a.shared.depth()) * product.substeps;
   Value *points =
@@ -146,23 +118,13 @@ Value *DeviceContraction::smallestSum(const WgmmaProduct &product) {
   return b.CreateBitCast(b.CreateShl(exponent, i32(mantissaBits)), b.getFloatTy());
 }
 
-/// One over the scale of a line of which that is the `largest` of the first step and that the
-/// `least`, less 1, of what is the largest of neighbours and not 0, as bits: below 0 where the line
-/// is wide.
-Value *DeviceContraction::inverseScale(Value *largest, Value *least, int scaledExponent) {
-  constexpr int mantissaBits = 23;
-  Value *limit =
-      b.CreateBinaryIntrinsic(Intrinsic::usub_sat, largest, i32(-wideExponent << mantissaBits));
-  Value *inverse = scaleOf(largest, /*isInverse=*/true, scaledExponent);
-  return b.CreateSelect(b.CreateICmpULT(least, limit), b.CreateFNeg(inverse), inverse);
-}
-
 /// Whether one of this thread's lines is wide.
-Value *DeviceContraction::hasWideLine(const WgmmaProduct &product, TileCoord place,
-                                      unsigned numAccumulators) {
+Value *AccuracyCheck::hasWideLine(const WgmmaProduct &product, TileCoord place,
+                                  unsigned numAccumulators) {
   Type *word = b.getInt32Ty(), *pair = FixedVectorType::get(word, 2);
-  Value *rows = scaleOfLine(product, place.row);
-  Value *columns = scaleOfLine(product, b.CreateAdd(place.column, i32(product.b.firstLine)));
+  Value *rows = precision.scaleOfLine(product, place.row);
+  Value *columns =
+      precision.scaleOfLine(product, b.CreateAdd(place.column, i32(product.b.firstLine)));
   auto at = [&](Value *from, Value *words) { return b.CreateInBoundsGEP(word, from, words); };
   Value *ofRows = b.CreateOr(b.CreateAlignedLoad(word, rows, Align(4)),
                              b.CreateAlignedLoad(word, at(rows, i32(8)), Align(4)));
@@ -182,7 +144,7 @@ Value *DeviceContraction::hasWideLine(const WgmmaProduct &product, TileCoord pla
 /// What the sizes of a thread's sums are looked at in: for each two of its rows that its sums are
 /// in, all bits but signs where the row is the statement's, none where it is not. Such a row is the
 /// last again: what it tells would be told as often.
-std::array<Value *, 2> DeviceContraction::masksOfRows(Value *row) {
+std::array<Value *, 2> AccuracyCheck::masksOfRows(Value *row) {
   constexpr uint32_t withoutSigns = 0x7fff7fff;
   std::array<Value *, 2> masks{i32(withoutSigns), i32(withoutSigns)};
   for (unsigned which = 0; !here.rows.fits && which < 2; ++which) {
@@ -213,8 +175,8 @@ static Value *ofHalves(IRBuilder<> &b, Value *halves, Choice choose) {
 
 /// How large this thread's sums are, in order. Upper halves tell: limits are powers of two, and
 /// sums that are not 0 are no less than products of planes, 2^-48. A word has those of two columns.
-DeviceContraction::AccumulatorSizes DeviceContraction::sizesOf(ArrayRef<Value *> accumulators,
-                                                               TileCoord first) {
+AccuracyCheck::AccumulatorSizes AccuracyCheck::sizesOf(ArrayRef<Value *> accumulators,
+                                                       TileCoord first) {
   constexpr int nextRow = 4; // lanes: rows follow each other (Wgmma.h)
   constexpr uint32_t halves = 0x7632;
   Type *word = b.getInt32Ty(), *pairOfHalves = FixedVectorType::get(b.getInt16Ty(), 2);
@@ -273,8 +235,8 @@ DeviceContraction::AccumulatorSizes DeviceContraction::sizesOf(ArrayRef<Value *>
 
 /// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of
 /// its sums are alone; scales are still in them. The warp's threads come here together.
-DeviceContraction::AccuracyFlags DeviceContraction::flagInaccurate(const WgmmaProduct &product,
-                                                                   ArrayRef<Value *> accumulators) {
+AccuracyFlags AccuracyCheck::flagInaccurate(const WgmmaProduct &product,
+                                            ArrayRef<Value *> accumulators) {
   Type *word = b.getInt32Ty();
   TileCoord first = wgmmaAccumulatorAt(b, tile, here.thread, here.lane, i32(0));
   AccumulatorSizes sizes = sizesOf(accumulators, first);
@@ -311,14 +273,13 @@ DeviceContraction::AccuracyFlags DeviceContraction::flagInaccurate(const WgmmaPr
 }
 
 //===----------------------------------------------------------------------===//
-// Lone sums again
+// Single sums again
 //===----------------------------------------------------------------------===//
 
 /// The block's sums of two of the tile's rows and two of its columns (i32), rows first, the same
 /// for the warp, which adds them up in f32.
-std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product,
-                                                        ArrayRef<Value *> rows,
-                                                        ArrayRef<Value *> columns) {
+std::array<Value *, 4> AccuracyCheck::recomputeFour(WgmmaProduct product, ArrayRef<Value *> rows,
+                                                    ArrayRef<Value *> columns) {
   constexpr unsigned warpThreads = 32;
   product.a.vector = product.b.vector = 1;
   int64_t pointsOfStep = int64_t(product.a.shared.depth()) * product.substeps;
@@ -328,7 +289,8 @@ std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product,
   Value *points = b.CreateMul(product.kLoop.steps, i64(pointsOfStep)),
         *zero = ConstantFP::get(b.getFloatTy(), 0);
   auto numbersOf = [&](const WgmmaOperand &operand, ArrayRef<Value *> lines) {
-    return std::array{numberOf(operand, wide(lines[0]), 1), numberOf(operand, wide(lines[1]), 1)};
+    return std::array{wgmmaLoads.numberOf(operand, wide(lines[0]), 1),
+                      wgmmaLoads.numberOf(operand, wide(lines[1]), 1)};
   };
   std::array<Value *, 2> rowNumbers = numbersOf(product.a, rows),
                          columnNumbers = numbersOf(product.b, columns);
@@ -339,13 +301,13 @@ std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product,
         SmallVector<Value *> next(current), factors[2];
         for (unsigned n = 0; n < atOnce; ++n) {
           Value *point = b.CreateAdd(first, wide(b.CreateAdd(here.lane, i32(n * warpThreads))));
-          Value *step = stepInKLoop(product.kLoop, b.CreateUDiv(point, i64(pointsOfStep)));
+          Value *step = indices.stepInKLoop(product.kLoop, b.CreateUDiv(point, i64(pointsOfStep)));
           Value *k = b.CreateAdd(b.CreateMul(step, i64(pointsOfStep)),
                                  b.CreateURem(point, i64(pointsOfStep)));
           for (Value *number : rowNumbers)
-            factors[n].push_back(loadElement(product, product.a, k, number));
+            factors[n].push_back(wgmmaLoads.loadElement(product, product.a, k, number));
           for (Value *number : columnNumbers)
-            factors[n].push_back(loadElement(product, product.b, k, number));
+            factors[n].push_back(wgmmaLoads.loadElement(product, product.b, k, number));
         }
         for (ArrayRef<Value *> its : ArrayRef(factors, atOnce))
           for (unsigned number = 0; number < 4; ++number)
@@ -363,8 +325,8 @@ std::array<Value *, 4> DeviceContraction::recomputeFour(WgmmaProduct product,
 
 /// Puts what lone sums are into their places among those from `base` on, where all of the warp's
 /// are; its threads come here together.
-void DeviceContraction::recomputeFlagged(const WgmmaProduct &product, const AccuracyFlags &flags,
-                                         unsigned base) {
+void AccuracyCheck::recomputeFlagged(const WgmmaProduct &product, const AccuracyFlags &flags,
+                                     unsigned base) {
   Type *word = b.getInt32Ty();
   auto first = [&](Value *bits) {
     return b.CreateBinaryIntrinsic(Intrinsic::cttz, bits, b.getFalse());

@@ -16,7 +16,7 @@
 // of them at a time, and while it adds another one's products are under way.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/ConsumerMainloop.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -24,7 +24,7 @@ using namespace tegula;
 /// The most columns whose sums a warpgroup has in registers beside those of all.
 static constexpr unsigned maxPartialColumns = 128;
 
-DeviceContraction::Accumulators DeviceContraction::byteMainloop(const WgmmaProduct &product) {
+ConsumerMainloop::Accumulators ConsumerMainloop::byteMainloop(const WgmmaProduct &product) {
   if (product.type == MmaType::I8)
     return wgmmaMainloopByStages(product);
   unsigned all = warpgroupColumns(tile), part = all / divideCeil(all, maxPartialColumns);
@@ -32,10 +32,11 @@ DeviceContraction::Accumulators DeviceContraction::byteMainloop(const WgmmaProdu
   return forStages(product, zeros, [&](Value *number, Value *stage, ArrayRef<Value *> current) {
     Accumulators next;
     for (unsigned first = 0; first < all; first += part) {
-      Accumulators partial = multiplyTerms(product, stageAddress(product, stage), {}, first, part);
+      Accumulators partial = warpgroups.multiplyTerms(
+          product, stageRings.stageAddress(product, stage), {}, first, part);
       partial = async::readProducts(b, partial);
       if (first + part == all)
-        release(product, number);
+        stageRings.release(product, number);
       for (auto [sum, added] : zip_equal(current.slice(first / 2, part / 2), partial))
         next.push_back(b.CreateFAdd(sum, added));
     }

@@ -22,93 +22,11 @@
 using namespace llvm;
 using namespace tegula;
 
-/// What makes of the only product's sum the value that all else uses, where there are loops in
-/// that: sums of a transposed convolution that are not finite are added up again. Nearly no sum
-/// needs it.
-void Epilogue::findRecomputeOps() {
-  bool hasLoops = any_of(effects_, [](mlir::Operation *op) { return op->getNumRegions() != 0; });
-  if (!hasLoops || plan.products.size() != 1)
-    return;
-  mlir::Value sum = tgl::ReduceOp(plan.products.front().reduce).getResult();
-  for (mlir::Operation *last : effects_) {
-    if (last->getNumResults() != 1 || !last->getResult(0).getType().isF32() ||
-        last->getNumRegions())
-      continue;
-    SetVector<mlir::Operation *> needed;
-    needed.insert(last);
-    for (unsigned n = 0; n < needed.size(); ++n)
-      for (mlir::Value value : valuesUsedBy(needed[n]))
-        if (mlir::Operation *definition = value.getDefiningOp();
-            definition && is_contained(plan.epilogue, definition))
-          needed.insert(definition);
-    auto isNeeded = [&](mlir::Operation *op) { return needed.contains(op); };
-    // All loops are there, and others know the sum and what it was made of by the result alone.
-    bool all = all_of(effects_, [&](mlir::Operation *op) {
-      if (isNeeded(op))
-        return !isa<tgl::WriteOp>(op);
-      return op->getNumRegions() == 0 && none_of(valuesUsedBy(op), [&](mlir::Value value) {
-               return value == sum || (value != last->getResult(0) &&
-                                       is_contained(effects_, value.getDefiningOp()) &&
-                                       isNeeded(value.getDefiningOp()));
-             });
-    });
-    if (!all)
-      continue;
-    copy_if(plan.epilogue, std::back_inserter(recomputeOps), isNeeded);
-    erase_if(effects_, isNeeded);
-    recomputed = last->getResult(0);
-    return;
-  }
-}
-
 Epilogue::Epilogue(const BlockTile &here)
-    : here(here), e(here.e), b(here.b), plan(here.plan), tile(here.tile), axes(here.axes) {
-  tgl::Accesses accesses = tgl::accessesOf(tgl::ParallelOp(plan.op));
-  DenseSet<mlir::Value> waiting;
-  for (const ContractionProduct &product : plan.products)
-    waiting.insert(tgl::ReduceOp(product.reduce).getResult());
-  auto varies = [&](tgl::ReadOp read, ArrayRef<unsigned> group) {
-    return any_of(group, [&](unsigned axis) {
-      return tgl::knownPoints(axes, {axis}) != 1 &&
-             any_of(read.getSubscriptExprs(),
-                    [&](const tgl::ValueExpr &expr) { return expr.uses(axes.getAxes()[axis]); });
-    });
-  };
-  for (mlir::Operation *op : plan.epilogue) {
-    auto read = dyn_cast<tgl::ReadOp>(op);
-    bool isEarly = read ? !read.getChecked() && !accesses.writes.contains(read.getTensor())
-                        : op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op);
-    isEarly &=
-        none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
-    if (isEarly) {
-      early.push_back(op);
-      readsElements |= read && varies(read, plan.rows) && varies(read, plan.columns);
-    } else {
-      effects_.push_back(op);
-      waiting.insert_range(op->getResults());
-    }
-  }
-  findRecomputeOps();
-  takePartialWrites();
-  separateEffects();
-}
-
-/// Of what waits for sums, what only makes values of them is no part of a branch.
-void Epilogue::separateEffects() {
-  DenseSet<mlir::Value> waiting; // for what has an effect
-  SmallVector<mlir::Operation *> effects;
-  for (mlir::Operation *op : effects_) {
-    bool isValue =
-        op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op) && !isa<tgl::ReadOp>(op) &&
-        none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
-    if (isValue) {
-      values.push_back(op);
-      continue;
-    }
-    effects.push_back(op);
-    waiting.insert_range(op->getResults());
-  }
-  effects_ = std::move(effects);
+    : here(here), e(here.e), b(here.b), plan(here.plan), tile(here.tile), axes(here.axes),
+      parts(here.numbers.planEpilogue()) {
+  if (parts.misfit)
+    e.fail(parts.misfit, "parts of another tile");
 }
 
 /// The value, of which the optimiser does not know that nothing but a branch needs it: it would be
@@ -120,51 +38,6 @@ Value *Epilogue::keepOutOfBranch(Value *value) {
   Type *bits = b.getIntNTy(type->getPrimitiveSizeInBits());
   Value *word = here.opaque(b.CreateZExt(b.CreateBitCast(value, bits), b.getInt32Ty()));
   return b.CreateBitCast(b.CreateTrunc(word, bits), type);
-}
-
-unsigned Epilogue::interleavedRows(const ContractionPlan &plan) {
-  if (plan.rows.empty() || plan.columns.empty() || plan.epilogueCollapsesRows ||
-      plan.epilogueCollapsesColumns)
-    return 1;
-  auto own = cast<tgl::AxesOp>(tgl::ParallelOp(plan.op).getOperation());
-  std::optional<int64_t> phases = tgl::knownPoints(own, {plan.rows.back()});
-  if (phases != 2 && phases != 4)
-    return 1;
-  for (mlir::Operation *op : plan.epilogue) {
-    auto write = dyn_cast<tgl::WriteOp>(op);
-    if (!write || write->hasAttr(partialAttrName))
-      continue;
-    tgl::ValueExpr offset =
-        Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
-    auto along = [&](unsigned axis) {
-      return Emitter::stepAlong(offset, own.getAxes()[axis], [](mlir::Value) { return false; });
-    };
-    if (along(plan.rows.back()) != 1 || along(plan.columns.back()) != phases)
-      return 1;
-  }
-  return *phases;
-}
-
-/// The guard `row < n` of all writes, with an n of the tile; null: there is none.
-mlir::arith::CmpIOp Epilogue::guardOfRows() {
-  mlir::arith::CmpIOp guard;
-  for (mlir::Operation *op : plan.epilogue) {
-    auto write = dyn_cast<tgl::WriteOp>(op);
-    if (!write)
-      continue;
-    auto its = write.getGuard() ? write.getGuard().getDefiningOp<mlir::arith::CmpIOp>()
-                                : mlir::arith::CmpIOp();
-    if (!its || (guard && its != guard))
-      return nullptr;
-    guard = its;
-  }
-  if (!guard || guard.getPredicate() != mlir::arith::CmpIPredicate::slt || plan.rows.size() != 1 ||
-      guard.getLhs() != axes.getAxes()[plan.rows.front()])
-    return nullptr;
-  bool isOfTile = all_of(tgl::axesOf(guard.getRhs()), [&](mlir::BlockArgument axis) {
-    return axis.getOwner() == axes.getAxesBlock() && is_contained(plan.batch, axis.getArgNumber());
-  });
-  return isOfTile ? guard : nullptr;
 }
 
 /// Whether row `number` of the statement is written.
@@ -184,7 +57,7 @@ Value *Epilogue::isWritten(mlir::arith::CmpIOp guard, Value *number) {
 }
 
 void Epilogue::returnIfUnused() {
-  mlir::arith::CmpIOp guard = guardOfRows();
+  mlir::arith::CmpIOp guard = parts.guardOfRows();
   if (!guard)
     return;
   Value *isUsed = isWritten(guard, here.rows.first);
@@ -205,7 +78,7 @@ Value *Epilogue::columnExists(Value *number) {
 
 /// Goes through the elements of the tile, `each` rows of a column at a time.
 void Epilogue::forEpilogueRows(unsigned each, function_ref<void(const EpilogueRows &)> body) {
-  unsigned phases = interleavedRows(plan);
+  unsigned phases = EpiloguePlan::interleavedRows(plan);
   // Threads side by side: phases, columns, rows.
   unsigned columnsAtOnce = std::gcd(unsigned(tile.columns), threads() / phases),
            chunks = tile.columns / columnsAtOnce;
@@ -274,9 +147,9 @@ void Epilogue::recomputeNonFinite() {
       Value *place = here.accumulatorAddress(row, its.column, here.accumulatorsBase(0));
       e.values[tgl::ReduceOp(plan.products.front().reduce).getResult()] =
           b.CreateAlignedLoad(b.getFloatTy(), place, Align(4));
-      for (mlir::Operation *op : recomputeOps)
+      for (mlir::Operation *op : parts.recomputeOps)
         e.emitOp(op);
-      b.CreateAlignedStore(e.values.lookup(recomputed), place, Align(4));
+      b.CreateAlignedStore(e.values.lookup(parts.recomputed), place, Align(4));
     };
     if (its.asks)
       e.emitIf(b.CreateICmpSLT(number, here.rows.total), recompute);
@@ -287,12 +160,12 @@ void Epilogue::recomputeNonFinite() {
 
 void Epilogue::emit() {
   emitPartials();
-  if (effects_.empty())
+  if (parts.effects.empty())
     return;
-  mlir::arith::CmpIOp guard = guardOfRows();
+  mlir::arith::CmpIOp guard = parts.guardOfRows();
   // Loads of several elements are under way at a time: those of the bias come from a cache. Rows
   // that have a guard are chosen by data.
-  unsigned each = readsElements || guard ? 8 : 4;
+  unsigned each = parts.readsElements || guard ? 8 : 4;
   auto emitAll = [&] { forEpilogueRows(each, [&](const EpilogueRows &its) { emitRows(its); }); };
   if (!guard)
     return emitAll();
@@ -312,7 +185,7 @@ void Epilogue::emitRows(const EpilogueRows &its) {
   SmallVector<mlir::Value> kept; // of an element
   for (unsigned axis : plan.rows)
     kept.push_back(axes.getAxes()[axis]);
-  for (mlir::Operation *op : early)
+  for (mlir::Operation *op : parts.early)
     kept.append(op->result_begin(), op->result_end());
   struct Element {
     Value *row, *number;
@@ -325,7 +198,7 @@ void Epilogue::emitRows(const EpilogueRows &its) {
     if (its.asks)
       safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(here.rows.total, i64(1)));
     setRow(safe);
-    for (mlir::Operation *op : early)
+    for (mlir::Operation *op : parts.early)
       if (op == knownGuard)
         e.values[op->getResult(0)] = b.getTrue();
       else
@@ -342,17 +215,17 @@ void Epilogue::emitRows(const EpilogueRows &its) {
   // What is made of the sums, of all elements side by side, before there are branches.
   SmallVector<mlir::Value> made;
   for (const ContractionProduct &product : plan.products)
-    made.push_back(recomputed ? recomputed : tgl::ReduceOp(product.reduce).getResult());
-  for (mlir::Operation *op : values)
+    made.push_back(parts.recomputed ? parts.recomputed : tgl::ReduceOp(product.reduce).getResult());
+  for (mlir::Operation *op : parts.values)
     made.append(op->result_begin(), op->result_end());
   bool branches =
-      its.asks || any_of(effects_, [&](mlir::Operation *op) {
+      its.asks || any_of(parts.effects, [&](mlir::Operation *op) {
         auto write = dyn_cast<tgl::WriteOp>(op);
         return write && write.getGuard() && write.getGuard().getDefiningOp() != knownGuard;
       });
   auto isUsedLate = [&](mlir::Value value) {
     return any_of(value.getUsers(),
-                  [&](mlir::Operation *user) { return is_contained(effects_, user); });
+                  [&](mlir::Operation *user) { return is_contained(parts.effects, user); });
   };
   for (Element &element : elements) {
     restore(element);
@@ -360,7 +233,7 @@ void Epilogue::emitRows(const EpilogueRows &its) {
       e.values[made[which]] = b.CreateAlignedLoad(
           here.accumulatorType(),
           here.accumulatorAddress(element.row, its.column, here.accumulatorsBase(which)), Align(4));
-    for (mlir::Operation *op : values)
+    for (mlir::Operation *op : parts.values)
       e.emitOp(op);
     for (mlir::Value value : made) {
       Value *emitted = e.values.lookup(value);
@@ -371,7 +244,7 @@ void Epilogue::emitRows(const EpilogueRows &its) {
   for (const Element &element : elements) {
     restore(element);
     auto emitLate = [&] {
-      for (mlir::Operation *op : effects_)
+      for (mlir::Operation *op : parts.effects)
         e.emitOp(op);
     };
     if (its.asks)

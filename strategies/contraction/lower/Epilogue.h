@@ -21,8 +21,7 @@
 #ifndef TEGULA_STRATEGIES_CONTRACTION_LOWER_EPILOGUE_H
 #define TEGULA_STRATEGIES_CONTRACTION_LOWER_EPILOGUE_H
 
-#include "strategies/contraction/lower/BlockTile.h"
-#include "strategies/contraction/plan/TileReductions.h"
+#include "strategies/contraction/lower/block/BlockTile.h"
 
 namespace tegula {
 
@@ -34,36 +33,30 @@ class Epilogue {
 public:
   explicit Epilogue(const BlockTile &here);
 
-  /// Number of rows that interleave in the result, as the phases of a transposed convolution do;
-  /// else 1.
-  static unsigned interleavedRows(const ContractionPlan &plan);
   /// Emits a return for blocks whose tile is not written at all.
   void returnIfUnused();
 
   //===--- By all threads of the block, from shared memory ---===//
 
   /// Whether accumulators that are not finite are recomputed before the epilogue.
-  bool recomputesNonFinite() const { return bool(recomputed); }
+  bool recomputesNonFinite() const { return bool(parts.recomputed); }
   void recomputeNonFinite();
   void emit();
 
   //===--- By each warp of a warpgroup ---===//
 
-  /// Whether the warp epilogue applies: all writes are contiguous along columns, and nothing
-  /// written is read.
-  bool fitsWarpEpilogue() const;
   /// Emits the warp epilogue for the columns that are in shared memory, from column `first` of the
   /// warpgroup on.
   void emitPerWarp(unsigned first = 0);
   /// Whether emitPerWarp stores by cp.async.bulk.
-  bool storesInBulk() const { return bool(lineWrite()); }
+  bool storesInBulk() const { return bool(parts.lineWrite()); }
   void syncWarp();
   /// Waits until the bulk stores have read the warp's lines of shared memory, or (`untilWritten`)
   /// are complete.
   void awaitLines(bool untilWritten);
 
   /// Whether the register epilogue applies.
-  bool fitsRegisterEpilogue() const { return bool(registerWrite()); }
+  bool fitsRegisterEpilogue() const { return bool(parts.registerWrite()); }
   void emitInRegisters(llvm::ArrayRef<Value *> accumulators);
 
 private:
@@ -88,9 +81,6 @@ private:
     unsigned phases, step, count;
     bool asks; ///< whether rows may lie beyond the last one
   };
-  void findRecomputeOps();
-  void separateEffects();
-  mlir::arith::CmpIOp guardOfRows();
   Value *isWritten(mlir::arith::CmpIOp guard, Value *number);
   Value *keepOutOfBranch(Value *value);
   void forEpilogueRows(unsigned each, llvm::function_ref<void(const EpilogueRows &)> body);
@@ -98,18 +88,12 @@ private:
   void emitRows(const EpilogueRows &its);
 
   // EpilogueReductions.cpp
-  /// A write of partial results, with the operations that compute its value.
-  struct PartialWrite {
-    tgl::WriteOp write;
-    llvm::SmallVector<mlir::Operation *> made;
-    TileReductions lines;
-  };
+  using PartialWrite = EpiloguePlan::PartialWrite;
   /// The rows of a tile that are reduced to one number: every `step`-th row from `first`.
   struct ReducedRows {
     Value *first, *number; ///< i64: first row, in the tile and in the statement
     unsigned step, count;
   };
-  void takePartialWrites();
   unsigned rowClasses(const ReducedLines &rows) const { return tile.rows / rows.length; }
   ReducedRows rowsOfClass(const ReducedLines &rows, Value *number);
   llvm::Constant *neutralPartial(const PartialWrite &partial);
@@ -123,16 +107,10 @@ private:
   void emitPartials();
 
   // WarpEpilogue.cpp
-  bool writesVectors(tgl::WriteOp write) const;
-  bool areAligned(tgl::WriteOp write, int64_t count) const;
-  bool areRuns(tgl::WriteOp write, int64_t count) const;
-  tgl::WriteOp onlyWrite() const;
-  tgl::WriteOp lineWrite() const;
   void storeLines(tgl::WriteOp write);
   void emitVectors(Value *first, unsigned step, unsigned count, Value *column);
 
   // RegisterEpilogue.cpp
-  tgl::WriteOp registerWrite() const;
   llvm::SmallVector<Value *> wordsOf(llvm::ArrayRef<Value *> pairs, mlir::Type element);
   Value *pairOf(tgl::WriteOp write, Value *first, Value *second);
   void storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn);
@@ -143,15 +121,7 @@ private:
   const ContractionPlan &plan;
   const TensorTile &tile;
   tgl::AxesOp axes;
-
-  // The operations of the epilogue, in order: recomputation of non-finite sums, operations that
-  // need no accumulator, pure operations on accumulators, and operations with effects or that wait
-  // for those.
-  llvm::SmallVector<mlir::Operation *> recomputeOps, early, values, effects_;
-  mlir::Value
-      recomputed; ///< the value that `effects_` uses instead of the sum, if sums are recomputed
-  bool readsElements = false; ///< whether `early` reads values that vary along rows and columns
-  llvm::SmallVector<PartialWrite, 0> partials;
+  EpiloguePlan parts;
 
   mlir::Operation *knownGuard =
       nullptr; ///< the guard of all writes, if it is known to hold in the current code

@@ -33,40 +33,6 @@ using tgl::ValueExpr;
 
 static constexpr unsigned warp = 32;
 
-/// Moves writes of parts, and what only they need, out of the rest.
-void Epilogue::takePartialWrites() {
-  auto neededBy = [&](function_ref<bool(tgl::WriteOp)> isRoot) {
-    SetVector<mlir::Operation *> needed;
-    for (mlir::Operation *op : plan.epilogue)
-      if (auto write = dyn_cast<tgl::WriteOp>(op); write && isRoot(write))
-        needed.insert(op);
-    for (unsigned n = 0; n < needed.size(); ++n)
-      for (mlir::Value value : valuesUsedBy(needed[n]))
-        if (mlir::Operation *definition = value.getDefiningOp();
-            definition && is_contained(plan.epilogue, definition) &&
-            !is_contained(recomputeOps, definition))
-          needed.insert(definition);
-    return needed;
-  };
-  for (tgl::WriteOp write : partialWrites(plan.op)) {
-    std::optional<TileReductions> lines = tileReductionsOf(write, plan, tile, here.paddedColumns());
-    if (!lines)
-      return e.fail(write, "parts of another tile");
-    SetVector<mlir::Operation *> needed =
-        neededBy([&](tgl::WriteOp other) { return other == write; });
-    PartialWrite partial{write, {}, *lines};
-    copy_if(plan.epilogue, std::back_inserter(partial.made),
-            [&](mlir::Operation *op) { return op != write && needed.contains(op); });
-    partials.push_back(std::move(partial));
-  }
-  if (partials.empty())
-    return;
-  SetVector<mlir::Operation *> others =
-      neededBy([](tgl::WriteOp write) { return !write->hasAttr(partialAttrName); });
-  for (SmallVector<mlir::Operation *> *ops : {&early, &effects_})
-    erase_if(*ops, [&](mlir::Operation *op) { return !others.contains(op); });
-}
-
 /// The rows of class `number` (i64) of the tile: parts of a result after each other, then what is
 /// kept after them.
 Epilogue::ReducedRows Epilogue::rowsOfClass(const ReducedLines &rows, Value *number) {
@@ -90,8 +56,8 @@ Value *Epilogue::partialValue(const PartialWrite &partial, const ReducedRows &it
   setRow(number);
   Value *row = b.CreateTrunc(b.CreateAdd(its.first, below), b.getInt32Ty());
   for (unsigned which = 0; which < plan.products.size(); ++which) {
-    mlir::Value sum =
-        recomputed ? recomputed : tgl::ReduceOp(plan.products[which].reduce).getResult();
+    mlir::Value sum = parts.recomputed ? parts.recomputed
+                                       : tgl::ReduceOp(plan.products[which].reduce).getResult();
     e.values[sum] = b.CreateAlignedLoad(
         here.accumulatorType(), here.accumulatorAddress(row, column, here.accumulatorsBase(which)),
         Align(4));
@@ -274,6 +240,6 @@ void Epilogue::emitRowPartials(const PartialWrite &partial) {
 }
 
 void Epilogue::emitPartials() {
-  for (const PartialWrite &partial : partials)
+  for (const PartialWrite &partial : parts.partials)
     partial.lines.columns.isReduced() ? emitRowPartials(partial) : emitColumnPartials(partial);
 }

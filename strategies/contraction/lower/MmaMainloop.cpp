@@ -5,20 +5,62 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/MmaMainloop.h"
 
 #include "ir/tgl/TglUtils.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 using namespace tegula;
 
+static KOrder ownOrder(tgl::ReduceOp reduce) {
+  return {to_vector(seq<unsigned>(0, cast<tgl::AxesOp>(reduce.getOperation()).getAxes().size()))};
+}
+
+/// The product by warps. Where warpgroups have made a part of its sums, and those are made again
+/// here, it is the same points: other blocks' parts have the others.
+MmaProduct MmaMainloop::makeMmaProduct(unsigned number) {
+  const ContractionProduct &planned = plan.products[number];
+  std::optional<WgmmaProduct> wgmma;
+  if (numbers.usesWgmma() && tile.splits > 1)
+    wgmma = wgmmaLoads.makeWgmmaProduct(number);
+  const ProductOperands *how = &products[number];
+  if (wgmma && wgmma->kLoop.isReordered) { // neighbours in memory do not follow each other
+    ProductOperands &evaluated = context.evaluatedOperands.try_emplace(number, *how).first->second;
+    evaluated.a.staging = evaluated.b.staging = Staging::Values;
+    how = &evaluated;
+  }
+  MmaProduct product;
+  product.reduce = planned.reduce;
+  MmaType type = how->type;
+  unsigned elementBytes = bytesOf(type);
+  product.operands = *how;
+  auto operand = [&](const ContractionSide &side, const ContractionOperand &how,
+                     const TileDim &group, unsigned offset) {
+    bool kMajor = how.kMajor || isBytes(type);
+    MmaOperand result{&side,  &how, &group, type, {kMajor, elementBytes, group.extent},
+                      offset, 1,    0};
+    if (how.staging == Staging::Vectors)
+      result.vector = 16 / elementBytes;
+    result.count = result.shared.bytes() / elementBytes / result.vector / numbers.threads();
+    return result;
+  };
+  product.a = operand(planned.a, how->a, here.rows, 0);
+  product.b = operand(planned.b, how->b, here.columns, product.a.shared.bytes());
+  product.stages =
+      product.copies() ? std::min(memory.stages(), memory.ringBytes() / product.stageBytes()) : 2;
+  unsigned depth = product.a.shared.depth();
+  if (wgmma)
+    product.kLoop = indices.makeKLoop(product.reduce, depth, wgmma->kLoop.order,
+                                      wgmma->a.shared.depth() * wgmma->substeps / depth);
+  else
+    product.kLoop = indices.makeKLoop(product.reduce, depth, ownOrder(product.reduce));
+  return product;
+}
+
 /// The products of the words `step` (i32) added to `partial`. Careful code takes infinities and NaN
 /// as IEEE 754 does.
-DeviceContraction::Accumulators DeviceContraction::multiplyWords(Product &product, Value *stage,
-                                                                 Value *step,
-                                                                 ArrayRef<Value *> partial,
-                                                                 Path path) {
+MmaMainloop::Accumulators MmaMainloop::multiplyWords(MmaProduct &product, Value *stage, Value *step,
+                                                     ArrayRef<Value *> partial, Path path) {
   Mma core(b, product.a.type);
   bool isSingle = product.a.type == MmaType::TF32;
   unsigned columnsOf8 = 2 * columnBlocks;
@@ -28,7 +70,7 @@ DeviceContraction::Accumulators DeviceContraction::multiplyWords(Product &produc
         largeForSmall; ///< the last is what the other side's small parts are multiplied with
   };
   bool hasTerms = product.a.how->terms + product.b.how->terms > 2;
-  auto load = [&](const Operand &operand, Value *first, unsigned blocks) {
+  auto load = [&](const MmaOperand &operand, Value *first, unsigned blocks) {
     Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
     Fragments fragments;
     for (unsigned number = 0; number < blocks; ++number) {
@@ -89,9 +131,8 @@ DeviceContraction::Accumulators DeviceContraction::multiplyWords(Product &produc
 
 /// One step's products added to `accumulators`, which belong to the warp's fragments: [row
 /// block][column block of 8][4].
-DeviceContraction::Accumulators DeviceContraction::multiplyStep(Product &product, Value *stage,
-                                                                ArrayRef<Value *> accumulators,
-                                                                Path path) {
+MmaMainloop::Accumulators MmaMainloop::multiplyStep(MmaProduct &product, Value *stage,
+                                                    ArrayRef<Value *> accumulators, Path path) {
   // Of f8 some tensor cores keep few bits of what they add up.
   bool promotesAccumulators =
       product.a.how->terms + product.b.how->terms > 2 || product.a.type == MmaType::F8;
@@ -122,9 +163,9 @@ DeviceContraction::Accumulators DeviceContraction::multiplyStep(Product &product
       "words");
 }
 
-DeviceContraction::Accumulators DeviceContraction::mmaMainloop(Product &product, Path path) {
+MmaMainloop::Accumulators MmaMainloop::mmaMainloop(MmaProduct &product, Path path) {
   unsigned stages = product.stages, ahead = stages - 1;
-  bool copies = product.copies(), evaluated = evaluates(product);
+  bool copies = product.copies(), evaluated = mmaLoads.evaluates(product);
   const KLoop &sum = product.kLoop;
   auto stageAt = [&](Value *number) {
     return here.sharedAt(b.CreateMul(number, i32(product.stageBytes())));
@@ -154,8 +195,8 @@ DeviceContraction::Accumulators DeviceContraction::mmaMainloop(Product &product,
         i64(0), i64(ahead), i64(1), ofStages,
         [&](Value *number, ArrayRef<Value *> before) {
           e.emitIf(b.CreateICmpSLT(number, sum.steps), [&] {
-            copyStep(product, stepInKLoop(product.kLoop, number),
-                     stageAt(b.CreateTrunc(number, b.getInt32Ty())), path);
+            mmaLoads.copyStep(product, indices.stepInKLoop(product.kLoop, number),
+                              stageAt(b.CreateTrunc(number, b.getInt32Ty())), path);
           });
           return commit(before);
         },
@@ -166,10 +207,12 @@ DeviceContraction::Accumulators DeviceContraction::mmaMainloop(Product &product,
   if (isShort && evaluated)
     e.emitIf(b.CreateICmpSLT(i64(0), sum.steps), [&] {
       if (inLoops)
-        evaluateToStage(product, stepInKLoop(product.kLoop, i64(0)), stageAt(i32(0)));
+        mmaLoads.evaluateToStage(product, indices.stepInKLoop(product.kLoop, i64(0)),
+                                 stageAt(i32(0)));
       else
-        storeStep(product, evaluateStep(product, stepInKLoop(product.kLoop, i64(0))),
-                  stageAt(i32(0)));
+        mmaLoads.storeStep(
+            product, mmaLoads.evaluateStep(product, indices.stepInKLoop(product.kLoop, i64(0))),
+            stageAt(i32(0)));
     });
   SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, zeroAccumulator());
   unsigned numAccumulators = carried.size(), numCopies = ofStages.size();
@@ -187,8 +230,8 @@ DeviceContraction::Accumulators DeviceContraction::mmaMainloop(Product &product,
         if (copies) {
           Value *later = b.CreateAdd(number, i64(ahead));
           e.emitIf(b.CreateICmpSLT(later, sum.steps), [&] {
-            copyStep(product, stepInKLoop(product.kLoop, later), stageAt(following(stage, ahead)),
-                     path);
+            mmaLoads.copyStep(product, indices.stepInKLoop(product.kLoop, later),
+                              stageAt(following(stage, ahead)), path);
           });
           ofStages = commit(ofStages);
         }
@@ -199,19 +242,20 @@ DeviceContraction::Accumulators DeviceContraction::mmaMainloop(Product &product,
         SmallVector<Value *> values;
         if (evaluated && inLoops) {
           e.emitIf(isMore, [&] {
-            evaluateToStage(product, stepInKLoop(product.kLoop, next),
-                            stageAt(following(stage, 1)));
+            mmaLoads.evaluateToStage(product, indices.stepInKLoop(product.kLoop, next),
+                                     stageAt(following(stage, 1)));
           });
         } else if (evaluated) {
-          values = e.emitIfElse(
-              isMore, [&] { return evaluateStep(product, stepInKLoop(product.kLoop, next)); });
+          values = e.emitIfElse(isMore, [&] {
+            return mmaLoads.evaluateStep(product, indices.stepInKLoop(product.kLoop, next));
+          });
         }
         auto multiply = [&] { return multiplyStep(product, stageAt(stage), before, path); };
         Accumulators accumulators =
             start == 0 ? multiply()
                        : e.emitIfElse(b.CreateICmpSGE(number, i64(0)), multiply, before);
         if (!values.empty())
-          storeStep(product, values, stageAt(following(stage, 1)));
+          mmaLoads.storeStep(product, values, stageAt(following(stage, 1)));
         accumulators.append(ofStages);
         accumulators.push_back(following(stage, 1));
         return accumulators;
@@ -223,79 +267,14 @@ DeviceContraction::Accumulators DeviceContraction::mmaMainloop(Product &product,
   return result;
 }
 
-/// A bit, the same for all threads of the block: whether a sum is not finite, or `orElse` holds in
-/// any thread.
-Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> accumulators, Value *orElse) {
-  // 0 unless there is an infinity or NaN; of every fourth, so that they do not wait for each other.
-  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *parts[] = {zero, zero, zero, zero};
-  for (auto [number, sum] : enumerate(accumulators))
-    parts[number % 4] =
-        b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {sum, zero, parts[number % 4]});
-  Value *all = b.CreateFAdd(b.CreateFAdd(parts[0], parts[1]), b.CreateFAdd(parts[2], parts[3]));
-  Value *own = b.CreateFCmpUNO(all, all);
-  if (orElse)
-    own = b.CreateOr(own, orElse);
-  return flagsPerThread ? own : isAny(own);
-}
-
-/// Whether it is true for any of the threads that the code is for, which meet.
-Value *DeviceContraction::isAny(Value *own) {
-  if (isWarpSpecialized())
-    return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_count,
-                             {i32(consumerBarrier), i32(threads()), own});
-  return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_all,
-                           {i32(0), own});
-}
-
-/// The sums of product `number` to their place in shared memory; other threads see them after a
-/// barrier. Whether emitCheckedMainloop asks if all sums are finite.
-bool DeviceContraction::isChecked(unsigned number) const {
-  const ProductOperands &how = products[number];
-  return usesWgmma() ? usesSplitPrecision() : how.a.terms + how.b.terms > 2;
-}
-
-/// `afterExact`: where they are not, or may not be, once they have been stored.
-void DeviceContraction::emitCheckedMainloop(unsigned number, function_ref<void()> afterExact) {
-  Product product = makeMmaProduct(number);
-  unsigned base = here.accumulatorsBase(number);
-  bool hasTerms = product.a.how->terms + product.b.how->terms > 2;
-  // Shared memory is free once all have summed up.
-  auto emitPath = [&](Path path) {
-    Accumulators accumulators = mmaMainloop(product, path);
-    barrier();
-    return accumulators;
-  };
-  auto recompute = [&] {
-    barrier();
-    afterExact();
-  };
-  if (!usesWgmma()) {
-    note(product);
-    if (!hasTerms)
-      return storeAccumulators(emitPath(Path::Fast), base);
-    Accumulators accumulators = mmaMainloop(product, Path::Fast);
-    Value *isInaccurate = isAnyNotFinite(accumulators); // waits for all
-    storeAccumulators(
-        e.emitIfElse(isInaccurate, [&] { return emitPath(Path::Exact); }, accumulators), base);
-    if (afterExact)
-      e.emitIf(isInaccurate, recompute);
-    return;
+void MmaMainloop::storeAccumulators(ArrayRef<Value *> accumulators, unsigned base) {
+  // Places are a constant from the first, which the optimiser does not see.
+  TileCoord first = mmaAccumulatorAt(b, tile, here.corner, here.lane, 0);
+  Value *place = here.accumulatorAddress(first.row, first.column, base);
+  for (unsigned number = 0; number < accumulators.size(); number += 2) {
+    FragmentStep step = fragmentStep(tile, number);
+    unsigned further = step.down * memory.accumulatorsPitch() + step.right;
+    storePair(accumulators[number], accumulators[number + 1],
+              b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
   }
-  WgmmaProduct wgmma = makeWgmmaProduct(number);
-  note(wgmma);
-  AccuracyFlags flags;
-  Accumulators fast = isWarpSpecialized() ? consume(wgmma, flags) : wgmmaMainloop(wgmma);
-  if (!flags.isInaccurate) {
-    barrier();
-    return storeWgmmaAccumulators(fast, base);
-  }
-  e.emitIf(b.CreateNot(flags.isInaccurate), [&] {
-    storeWgmmaAccumulators(fast, base);
-    recomputeFlagged(wgmma, flags, base);
-  });
-  e.emitIf(flags.isInaccurate, [&] {
-    storeAccumulators(emitPath(Path::Exact), base);
-    if (afterExact)
-      recompute();
-  });
 }

@@ -27,29 +27,13 @@ using namespace llvm;
 using namespace tegula;
 
 /// Rows of a warp of a warpgroup, and columns that pass through its lines at a time.
-static constexpr unsigned warpRows = 16, warpThreads = 32, lineColumns = 64;
+static constexpr unsigned warpRows = EpiloguePlan::warpRows,
+                          warpThreads = EpiloguePlan::warpThreads,
+                          lineColumns = EpiloguePlan::lineColumns;
 /// Columns and rows of the sums that lanes have of one number, and columns that a lane stores.
-static constexpr unsigned blockColumns = 8, blockRows = 8, storedColumns = 8;
-/// So that what lanes store and load at a time is in all banks.
-static constexpr unsigned linePitch = 2 * lineColumns + 16;
-
-/// The only write, where it is of 16-bit numbers that can be stored eight at a time. Elementary
-/// functions would be written out for each pair, and elements are read in better order by whole
-/// rows.
-tgl::WriteOp Epilogue::registerWrite() const {
-  tgl::WriteOp write = onlyWrite();
-  if (!e.options.registerEpilogue || !write || readsElements ||
-      warpgroupColumns(tile) % lineColumns ||
-      here.memory.accumulatorsBytes() < threads() / warpThreads * warpRows * linePitch)
-    return nullptr;
-  tgl::AxesOp op = axes;
-  mlir::Type element = write.getTensor().getType().getElementType();
-  std::optional<int64_t> low = tgl::getAxisRange(op, plan.columns.back()).lo.asConstant();
-  bool isStored = (element.isF16() || element.isBF16()) && !write.getCombine() && low &&
-                  *low % storedColumns == 0 && areRuns(write, storedColumns) &&
-                  areAligned(write, storedColumns);
-  return isStored ? write : nullptr;
-}
+static constexpr unsigned blockColumns = 8, blockRows = 8,
+                          storedColumns = EpiloguePlan::storedColumns;
+static constexpr unsigned linePitch = EpiloguePlan::linePitch;
 
 /// The words of pairs of numbers. The instruction for bf16 makes 0x7fff of a nan, which is the
 /// largest half of a word that it makes; only then all are made as others have them.
@@ -88,7 +72,8 @@ Value *Epilogue::pairOf(tgl::WriteOp write, Value *first, Value *second) {
   Value *number = e.values.lookup(axis);
   e.withLanes(axis, 2, number, nullptr, [&] {
     e.values[tgl::ReduceOp(plan.products.front().reduce).getResult()] = accumulators;
-    for (mlir::Operation *op : concat<mlir::Operation *const>(early, values, effects_))
+    for (mlir::Operation *op :
+         concat<mlir::Operation *const>(parts.early, parts.values, parts.effects))
       if (op != write)
         e.emitOp(op);
     result = e.splat(e.valueOf(write.getValue()));
@@ -139,7 +124,7 @@ void Epilogue::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn
 
 /// The rest of a tile from the sums in registers.
 void Epilogue::emitInRegisters(ArrayRef<Value *> accumulators) {
-  tgl::WriteOp write = registerWrite();
+  tgl::WriteOp write = parts.registerWrite();
   TileCoord first = wgmmaAccumulatorAt(b, tile, here.thread, here.lane, b.getInt32(0));
   Value *lines =
       b.CreateAdd(b.CreateMul(b.CreateLShr(here.thread, i32(5)), i32(warpRows * linePitch)),

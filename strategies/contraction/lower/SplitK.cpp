@@ -18,36 +18,21 @@
 //               work for, and does the rest
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/async/Async.h"
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/SplitK.h"
 
-#include "ir/tgl/TglUtils.h"
+#include "codegen/async/Async.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 using namespace tegula;
 
-/// What a block leaves of its sums.
-unsigned DeviceContraction::blockWorkspaceBytes() const {
-  return storesPartials() ? tile.rows * tile.columns * 4 * products.size() : 0;
-}
-
-/// Of a tile, added up by one block: few enough for all multiprocessors to take part.
-unsigned DeviceContraction::combineRows() const {
-  unsigned least = memory.minEpilogueRows(Epilogue::interleavedRows(plan)), own = 16;
-  std::optional<int64_t> tiles = numTiles().asConstant();
-  while (tiles && own > least &&
-         *tiles * (tile.rows / own) < 2 * int64_t(e.options.target.multiprocessors))
-    own /= 2;
-  return own;
-}
-
 /// Each thread's elements of the tile's rows that are this block's, neighbouring threads along
 /// columns.
-void DeviceContraction::forThreadElements(
+void SplitK::forThreadElements(
     function_ref<void(unsigned number, Value *row, Value *column)> body) {
-  for (unsigned number = 0; number < here.epilogueRows * tile.columns / threads(); ++number) {
-    Value *element = b.CreateAdd(here.thread, i32(number * threads()));
+  for (unsigned number = 0; number < here.epilogueRows * tile.columns / numbers.threads();
+       ++number) {
+    Value *element = b.CreateAdd(here.thread, i32(number * numbers.threads()));
     body(number, b.CreateUDiv(element, i32(tile.columns)),
          b.CreateURem(element, i32(tile.columns)));
   }
@@ -55,14 +40,13 @@ void DeviceContraction::forThreadElements(
 
 /// The sum of this thread's element `number` of those from `first` (i64) on, of one product and one
 /// block of those that share the tile.
-Value *DeviceContraction::partialAddress(Value *workspace, Value *blockNumber, unsigned product,
-                                         Value *first, unsigned number) {
-  Value *start = b.CreateMul(blockNumber, i64(blockWorkspaceBytes()));
-  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace,
-                                    b.CreateAdd(start, e.emitSize(prepackedBytes())));
+Value *SplitK::partialAddress(Value *blockNumber, unsigned product, Value *first, unsigned number) {
+  Value *start = b.CreateMul(blockNumber, i64(numbers.blockWorkspaceBytes()));
+  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), context.workspace,
+                                    b.CreateAdd(start, e.emitSize(numbers.prepackedBytes())));
   base = b.CreateInBoundsGEP(b.getFloatTy(), base, b.CreateAdd(wide(here.thread), first));
   return b.CreateInBoundsGEP(b.getFloatTy(), base,
-                             i64(product * tile.rows * tile.columns + number * threads()));
+                             i64(product * tile.rows * tile.columns + number * numbers.threads()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -72,24 +56,24 @@ Value *DeviceContraction::partialAddress(Value *workspace, Value *blockNumber, u
 /// Sets the block's tile and its part of the sum. Parts take turns, so neighbouring parts of a tile
 /// read neighbours in memory. Where tiles are few it is worth more that what two of them have in
 /// common is read at the same time.
-void DeviceContraction::setSplit() {
-  std::optional<int64_t> tiles = numTiles().asConstant();
+void SplitK::setSplit() {
+  std::optional<int64_t> tiles = numbers.numTiles().asConstant();
   Value *tileNumber;
-  if (!usesClusterReduce() && tiles && *tiles <= TensorTile::maxTilesByPart) {
+  if (!numbers.usesClusterReduce() && tiles && *tiles <= TensorTile::maxTilesByPart) {
     tileNumber = wide(b.CreateURem(here.block, i32(*tiles)));
-    split = wide(b.CreateUDiv(here.block, i32(*tiles)));
+    context.split = wide(b.CreateUDiv(here.block, i32(*tiles)));
   } else {
     tileNumber = wide(b.CreateUDiv(here.block, i32(tile.splits)));
-    split = wide(b.CreateURem(here.block, i32(tile.splits)));
+    context.split = wide(b.CreateURem(here.block, i32(tile.splits)));
   }
-  partialIndex = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), split);
-  if (usesClusterReduce())
+  context.partialIndex = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), context.split);
+  if (numbers.usesClusterReduce())
     b.GetInsertBlock()->getParent()->addFnAttr("nvvm.cluster_dim", std::to_string(tile.splits));
-  setTile(tileNumber);
+  indices.setTile(tileNumber);
 }
 
 /// By those who multiply.
-void DeviceContraction::startClusterReduce() {
+void SplitK::startClusterReduce() {
   Value *barrier = here.sharedAt(i32(memory.receivedBarrier())),
         *isFirst = b.CreateICmpEQ(here.thread, i32(0));
   e.emitIf(isFirst, [&] { async::initCounts(b, barrier); });
@@ -101,7 +85,7 @@ void DeviceContraction::startClusterReduce() {
     async::arriveAtCluster(b);
 }
 
-void DeviceContraction::clusterReduce() {
+void SplitK::clusterReduce() {
   if (memory.hasReceiveBuffer()) {
     barrier();
     async::awaitCluster(b); // others have begun
@@ -114,24 +98,25 @@ void DeviceContraction::clusterReduce() {
 }
 
 /// Four neighbours of a share at a time; `element` (i32): the first one's number.
-void DeviceContraction::forFoursOfPartials(
+void SplitK::forFoursOfPartials(
     function_ref<void(unsigned product, Value *row, Value *column, Value *element)> body) {
   constexpr unsigned count = 4;
   unsigned fours = memory.clusterReduceRows() * tile.columns / count;
   for (unsigned which = 0; which < products.size(); ++which)
-    for (unsigned first = 0; first < fours; first += threads()) {
+    for (unsigned first = 0; first < fours; first += numbers.threads()) {
       Value *number = b.CreateAdd(here.thread, i32(first));
       auto emit = [&] {
         Value *element = b.CreateMul(number, i32(count));
         body(which, b.CreateUDiv(element, i32(tile.columns)),
              b.CreateURem(element, i32(tile.columns)), element);
       };
-      first + threads() <= fours ? emit() : e.emitIf(b.CreateICmpULT(number, i32(fours)), emit);
+      first + numbers.threads() <= fours ? emit()
+                                         : e.emitIf(b.CreateICmpULT(number, i32(fours)), emit);
     }
 }
 
 /// Where a block has what the one `slot` + 1 places after it in the cluster sends (i32).
-Value *DeviceContraction::receivedAddress(unsigned product, Value *slot, Value *element) {
+Value *SplitK::receivedAddress(unsigned product, Value *slot, Value *element) {
   unsigned share = memory.clusterReduceRows() * tile.columns;
   Value *first =
       b.CreateMul(b.CreateAdd(b.CreateMul(slot, i32(products.size())), i32(product)), i32(share));
@@ -140,10 +125,10 @@ Value *DeviceContraction::receivedAddress(unsigned product, Value *slot, Value *
 }
 
 /// Each block begins with the one after it: none gets from all at once.
-void DeviceContraction::sendPartials() {
+void SplitK::sendPartials() {
   constexpr unsigned clusterSpace = 7, count = 4;
   auto *vector = FixedVectorType::get(b.getFloatTy(), count);
-  Value *own = b.CreateTrunc(split, b.getInt32Ty());
+  Value *own = b.CreateTrunc(context.split, b.getInt32Ty());
   for (int64_t after = 1; after < tile.splits; ++after) {
     Value *other = b.CreateURem(b.CreateAdd(own, i32(after)), i32(tile.splits));
     Value *firstRow = b.CreateMul(other, i32(memory.clusterReduceRows()));
@@ -169,10 +154,11 @@ void DeviceContraction::sendPartials() {
 }
 
 /// In the order of the parts, whoever has which.
-void DeviceContraction::reducePartials() {
+void SplitK::reducePartials() {
   auto *vector = FixedVectorType::get(here.accumulatorType(), 4);
-  Value *own = b.CreateTrunc(split, b.getInt32Ty());
-  here.selectRows(memory.clusterReduceRows(), b.CreateMul(split, i64(memory.clusterReduceRows())));
+  Value *own = b.CreateTrunc(context.split, b.getInt32Ty());
+  here.selectRows(memory.clusterReduceRows(),
+                  b.CreateMul(context.split, i64(memory.clusterReduceRows())));
   forFoursOfPartials([&](unsigned product, Value *row, Value *column, Value *element) {
     Value *ownPlace = here.accumulatorAddress(row, column, here.accumulatorsBase(product)),
           *accumulators = nullptr;
@@ -188,20 +174,22 @@ void DeviceContraction::reducePartials() {
 }
 
 /// Leaves the block's sums in the workspace, four neighbours at a time.
-void DeviceContraction::storePartials(Value *workspace) {
+void SplitK::storePartials() {
   constexpr unsigned count = 4;
   auto *type = FixedVectorType::get(here.accumulatorType(), count);
   for (unsigned which = 0; which < products.size(); ++which)
-    for (unsigned number = 0; number < tile.rows * tile.columns / threads(); number += count) {
-      Value *first = b.CreateAdd(b.CreateMul(here.thread, i32(count)), i32(number * threads()));
+    for (unsigned number = 0; number < tile.rows * tile.columns / numbers.threads();
+         number += count) {
+      Value *first =
+          b.CreateAdd(b.CreateMul(here.thread, i32(count)), i32(number * numbers.threads()));
       Value *row = b.CreateUDiv(first, i32(tile.columns)),
             *column = b.CreateURem(first, i32(tile.columns));
       Value *accumulators = b.CreateAlignedLoad(
           type, here.accumulatorAddress(row, column, here.accumulatorsBase(which)), Align(16));
       Value *further =
           wide(b.CreateMul(here.thread, i32(count - 1))); // than an element for each thread
-      b.CreateAlignedStore(
-          accumulators, partialAddress(workspace, partialIndex, which, further, number), Align(16));
+      b.CreateAlignedStore(accumulators,
+                           partialAddress(context.partialIndex, which, further, number), Align(16));
     }
 }
 
@@ -209,22 +197,23 @@ void DeviceContraction::storePartials(Value *workspace) {
 // The second function
 //===----------------------------------------------------------------------===//
 
-void DeviceContraction::emitCombine(Value *workspace) {
+void SplitK::emitCombine() {
   here.begin();
-  Value *tileNumber = wide(b.CreateUDiv(here.block, i32(combineBlocks())));
-  setTile(range ? b.CreateAdd(tileNumber, i64(range->first)) : tileNumber);
+  Value *tileNumber = wide(b.CreateUDiv(here.block, i32(numbers.combineBlocks())));
+  indices.setTile(numbers.range ? b.CreateAdd(tileNumber, i64(numbers.range->first)) : tileNumber);
   Epilogue epilogue(here);
   epilogue.returnIfUnused();
-  if (isWarpSpecialized())
-    runProducers([] {}); // who has no product to stage has nothing to do
-  unsigned numRows = combineRows();
-  Value *firstRow = b.CreateMul(wide(b.CreateURem(here.block, i32(combineBlocks()))), i64(numRows));
+  if (numbers.isWarpSpecialized())
+    roles.runProducers([] {}); // who has no product to stage has nothing to do
+  unsigned numRows = numbers.combineRows();
+  Value *firstRow =
+      b.CreateMul(wide(b.CreateURem(here.block, i32(numbers.combineBlocks()))), i64(numRows));
   Value *firstElement = b.CreateMul(firstRow, i64(tile.columns));
   here.selectSlice(numRows, firstRow);
   // Loads of several parts are under way at a time, about as many each time; they are added up in
   // order all the same.
   constexpr unsigned loadsAtOnce = 32;
-  unsigned own = here.epilogueRows * tile.columns / threads(),
+  unsigned own = here.epilogueRows * tile.columns / numbers.threads(),
            most = std::max(1u, loadsAtOnce / own);
   int64_t ahead = divideCeil(tile.splits, divideCeil(tile.splits, int64_t(most)));
   for (unsigned which = 0; which < products.size(); ++which) {
@@ -234,7 +223,7 @@ void DeviceContraction::emitCombine(Value *workspace) {
         Value *from =
             b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), b.CreateAdd(slice, i64(n)));
         for (unsigned element = 0; element < own; ++element) {
-          Value *place = partialAddress(workspace, from, which, firstElement, element);
+          Value *place = partialAddress(from, which, firstElement, element);
           loaded.push_back(b.CreateAlignedLoad(here.accumulatorType(), place, Align(4)));
         }
       }

@@ -30,111 +30,9 @@ using namespace llvm;
 using namespace tegula;
 
 /// Columns of a lane, and rows of a warp of a warpgroup.
-static constexpr unsigned laneColumns = 4, warpRows = 16, warpThreads = 32;
-/// Of a line of the L2 cache, of which bulk stores should have all.
-static constexpr int64_t lineElements = 32;
-
-/// Whether four columns from a multiple of four on are neighbours of the written tensor that begin
-/// at a multiple of four.
-bool Epilogue::writesVectors(tgl::WriteOp write) const {
-  tgl::AxesOp op = axes;
-  mlir::Value axis = op.getAxes()[plan.columns.back()];
-  tgl::TglTensorType type = write.getTensor().getType();
-  if (write.getGuard() || type.getElementType().isInteger(4))
-    return false;
-  bool isArgument = isa<mlir::BlockArgument>(write.getTensor());
-  if (isArgument && e.options.tensorAlignment < laneColumns * 4)
-    return false;
-  return tgl::stepAlong(Emitter::elementOffset(type, write.getSubscriptExprs()), axis) == 1 &&
-         areAligned(write, laneColumns);
-}
-
-/// Whether columns that begin at a multiple of `count` do so in the written tensor.
-bool Epilogue::areAligned(tgl::WriteOp write, int64_t count) const {
-  tgl::AxesOp op = axes;
-  tgl::ValueExpr offset =
-      Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
-  offset = offset.substitute(op.getAxes()[plan.columns.back()], tgl::ValueExpr(int64_t(0)));
-  return all_of(offset.expr().terms(),
-                [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
-}
-
-bool Epilogue::fitsWarpEpilogue() const {
-  if (!e.options.warpEpilogue || !here.memory.isPersistent() || here.isPadded())
-    return false;
-  if (recomputed || !partials.empty() || plan.columns.empty())
-    return false;
-  tgl::AxesOp op = axes;
-  std::optional<int64_t> total = tgl::knownPoints(op, plan.columns),
-                         last = tgl::knownPoints(op, {plan.columns.back()}),
-                         low = tgl::getAxisRange(op, plan.columns.back()).lo.asConstant();
-  if (!total || !low || *low % laneColumns ||
-      (plan.epilogueCollapsesColumns ? *total : last.value_or(1)) % laneColumns)
-    return false;
-  tgl::Accesses accesses = tgl::accessesOf(tgl::ParallelOp(plan.op));
-  return all_of(plan.epilogue, [&](mlir::Operation *each) {
-    if (auto write = dyn_cast<tgl::WriteOp>(each))
-      return writesVectors(write);
-    if (auto read = dyn_cast<tgl::ReadOp>(each)) // of what is written: a tile may be done again
-      return !read.getChecked() && !accesses.writes.contains(read.getTensor());
-    return each->getNumRegions() == 0 && mlir::isMemoryEffectFree(each);
-  });
-}
-
-/// Whether a tile's columns, from a multiple of `count` on, are neighbours in what is written.
-bool Epilogue::areRuns(tgl::WriteOp write, int64_t count) const {
-  tgl::AxesOp op = axes;
-  tgl::ValueExpr offset =
-      Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
-  int64_t run = 1;
-  for (unsigned axis : reverse(plan.columns)) {
-    std::optional<int64_t> points = tgl::knownPoints(op, {axis});
-    if (points == 1)
-      continue;
-    if (!points || tgl::stepAlong(offset, op.getAxes()[axis]) != run)
-      return run % count == 0;
-    run *= *points;
-  }
-  return true;
-}
-
-/// The only write, where its place is of the statement's axes alone and no elementary function is
-/// on the way to it.
-tgl::WriteOp Epilogue::onlyWrite() const {
-  if (any_of(plan.epilogue, [](mlir::Operation *each) {
-        return isa<mlir::math::MathDialect>(each->getDialect());
-      }))
-    return nullptr;
-  tgl::AxesOp op = axes;
-  tgl::WriteOp only;
-  for (mlir::Operation *each : plan.epilogue)
-    if (auto write = dyn_cast<tgl::WriteOp>(each)) {
-      bool isOfAxes = all_of(write.getSubscriptExprs(), [&](const tgl::ValueExpr &expr) {
-        return all_of(expr.operands(), [&](mlir::Value value) {
-          auto axis = dyn_cast<mlir::BlockArgument>(value);
-          return axis && axis.getOwner() == op.getAxesBlock();
-        });
-      });
-      if (only || !isOfAxes)
-        return nullptr;
-      only = write;
-    }
-  return only;
-}
-
-/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes.
-/// Stores of lanes are hidden by elementary functions, of which bulk stores would only wait for the
-/// last (gelu 6 % slower on an H200).
-tgl::WriteOp Epilogue::lineWrite() const {
-  tgl::WriteOp only = here.memory.epilogueColumns() == tile.columns ? onlyWrite() : tgl::WriteOp();
-  if (!only || !e.options.bulkStores)
-    return nullptr;
-  mlir::Type element = only.getTensor().getType().getElementType();
-  bool isWord = element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 32;
-  return isWord && areRuns(only, warpgroupColumns(tile)) && areAligned(only, lineElements)
-             ? only
-             : nullptr;
-}
+static constexpr unsigned laneColumns = EpiloguePlan::laneColumns,
+                          warpRows = EpiloguePlan::warpRows,
+                          warpThreads = EpiloguePlan::warpThreads;
 
 void Epilogue::syncWarp() {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
@@ -220,7 +118,7 @@ void Epilogue::emitPerWarp(unsigned first) {
     else
       e.emitIf(b.CreateICmpSLT(number, here.columns.total), emitColumns);
   }
-  if (tgl::WriteOp write = lineWrite())
+  if (tgl::WriteOp write = parts.lineWrite())
     storeLines(write);
 }
 
@@ -230,14 +128,14 @@ void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *c
   SmallVector<mlir::Value> kept;
   for (unsigned axis : plan.rows)
     kept.push_back(axes.getAxes()[axis]);
-  for (mlir::Operation *op : early)
+  for (mlir::Operation *op : parts.early)
     kept.append(op->result_begin(), op->result_end());
   auto sumOf = [&](unsigned which) {
     return tgl::ReduceOp(plan.products[which].reduce).getResult();
   };
   for (unsigned which = 0; which < plan.products.size(); ++which)
     kept.push_back(sumOf(which));
-  tgl::WriteOp lines = lineWrite();
+  tgl::WriteOp lines = parts.lineWrite();
   struct Row {
     Value *number, *place;
     SmallVector<Value *> values; // of `kept`
@@ -250,7 +148,7 @@ void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *c
     if (!here.rows.fits)
       safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(here.rows.total, i64(1)));
     setRow(safe);
-    for (mlir::Operation *op : early)
+    for (mlir::Operation *op : parts.early)
       e.emitOp(op);
     for (unsigned which = 0; which < plan.products.size(); ++which)
       e.values[sumOf(which)] = b.CreateAlignedLoad(
@@ -265,7 +163,7 @@ void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *c
     for (auto [value, emitted] : zip_equal(kept, row.values))
       e.values[value] = emitted;
     auto emitLate = [&] {
-      for (mlir::Operation *op : concat<mlir::Operation *const>(values, effects_))
+      for (mlir::Operation *op : concat<mlir::Operation *const>(parts.values, parts.effects))
         if (op != lines)
           e.emitOp(op);
       if (lines) // in place of the sums

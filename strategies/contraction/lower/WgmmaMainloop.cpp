@@ -10,7 +10,7 @@
 // next are loaded and stored. Sums of values of f32 are WarpSpecialization.cpp's.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/WgmmaMainloop.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -18,36 +18,29 @@ using namespace llvm;
 using namespace tegula;
 
 //===----------------------------------------------------------------------===//
-// Sums
+// Accumulators
 //===----------------------------------------------------------------------===//
 
-void DeviceContraction::storeWgmmaAccumulators(ArrayRef<Value *> accumulators, unsigned base) {
+void WgmmaMainloop::storeWgmmaAccumulators(ArrayRef<Value *> accumulators, unsigned base) {
   // Places are a constant from the first, which the optimiser does not see.
   TileCoord first = wgmmaAccumulatorAt(b, tile, here.thread, here.lane, i32(0));
   Value *inGroup = b.CreateSub(first.column, warpgroupCorner(b, tile, here.thread).column);
   Value *place =
       here.accumulatorAddress(first.row, b.CreateAdd(here.epilogueCorner(), inGroup), base);
   for (unsigned number = 0; number < accumulators.size(); number += 2) {
-    unsigned further = number / 2 % 2 * 8 * accumulatorsPitch() + number / 4 * 8;
+    unsigned further = number / 2 % 2 * 8 * memory.accumulatorsPitch() + number / 4 * 8;
     storePair(accumulators[number], accumulators[number + 1],
               b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
   }
 }
 
-Wgmma DeviceContraction::wgmmaFor(const WgmmaProduct &product) {
-  if (isBytes(product.type))
-    return Wgmma(b, nameOfByte(*product.a.how), nameOfByte(*product.b.how));
-  return Wgmma(b, product.type == MmaType::BF16);
-}
-
-DeviceContraction::Accumulators DeviceContraction::multiplyTerms(const WgmmaProduct &product,
-                                                                 Value *stage,
-                                                                 ArrayRef<Value *> accumulators) {
+WgmmaMainloop::Accumulators WgmmaMainloop::multiplyTerms(const WgmmaProduct &product, Value *stage,
+                                                         ArrayRef<Value *> accumulators) {
   return multiplyTerms(product, stage, accumulators, 0, warpgroupColumns(tile));
 }
 
-void DeviceContraction::forTermPairs(const WgmmaProduct &product,
-                                     function_ref<void(unsigned aTerm, unsigned bTerm)> multiply) {
+void WgmmaMainloop::forTermPairs(const WgmmaProduct &product,
+                                 function_ref<void(unsigned aTerm, unsigned bTerm)> multiply) {
   // Small products first: what is cut off is as small as the sum so far.
   if (product.b.terms > 1)
     multiply(0, 1);
@@ -57,12 +50,10 @@ void DeviceContraction::forTermPairs(const WgmmaProduct &product,
 }
 
 /// Starts the products of a stage, `accumulators` (none: 0) added.
-DeviceContraction::Accumulators DeviceContraction::multiplyTerms(const WgmmaProduct &product,
-                                                                 Value *stage,
-                                                                 ArrayRef<Value *> accumulators,
-                                                                 unsigned firstColumn,
-                                                                 unsigned columns) {
-  Wgmma warps = wgmmaFor(product);
+WgmmaMainloop::Accumulators WgmmaMainloop::multiplyTerms(const WgmmaProduct &product, Value *stage,
+                                                         ArrayRef<Value *> accumulators,
+                                                         unsigned firstColumn, unsigned columns) {
+  Wgmma warps = wgmmaLoads.wgmmaFor(product);
   TileCoord first = warpgroupCorner(b, tile, here.thread);
   Value *address = b.CreatePtrToInt(stage, b.getInt32Ty());
   Accumulators result(accumulators.begin(), accumulators.end());
@@ -86,14 +77,15 @@ DeviceContraction::Accumulators DeviceContraction::multiplyTerms(const WgmmaProd
 }
 
 /// Of 16-bit numbers; shared memory is free for sums after a barrier.
-DeviceContraction::Accumulators DeviceContraction::wgmmaMainloop(const WgmmaProduct &product) {
+WgmmaMainloop::Accumulators WgmmaMainloop::wgmmaMainloop(const WgmmaProduct &product) {
   Wgmma warps(b, product.type == MmaType::BF16);
-  unsigned ahead = ringStages() - 2;
+  unsigned ahead = numbers.ringStages() - 2;
   bool copies = product.copies(), evaluates = product.evaluates();
   Value *total = product.kLoop.steps;
   auto copy = [&](Value *number, Value *stage) {
     e.emitIf(b.CreateICmpSLT(number, total), [&] {
-      copyChunks(product, stepInKLoop(product.kLoop, number), stageAddress(product, stage));
+      wgmmaLoads.copyChunks(product, indices.stepInKLoop(product.kLoop, number),
+                            stageRings.stageAddress(product, stage));
     });
     return async::commitCopies(b);
   };
@@ -102,10 +94,11 @@ DeviceContraction::Accumulators DeviceContraction::wgmmaMainloop(const WgmmaProd
     ofStages.push_back(copy(i64(number), i32(number)));
   SmallVector<Value *> chunks;
   if (evaluates) {
-    chunks = loadChunks(product, stepInKLoop(product.kLoop, i64(0))); // there is at least one step
-    storeChunks(product, chunks, {}, stageAddress(product, i32(0)));
+    chunks = wgmmaLoads.loadChunks(
+        product, indices.stepInKLoop(product.kLoop, i64(0))); // there is at least one step
+    wgmmaLoads.storeChunks(product, chunks, {}, stageRings.stageAddress(product, i32(0)));
     async::publish(b);
-    chunks = loadNext(product, i64(1));
+    chunks = wgmmaLoads.loadNext(product, i64(1));
   }
 
   // Carried: the stage; sums; copies; the next step's units.
@@ -127,20 +120,24 @@ DeviceContraction::Accumulators DeviceContraction::wgmmaMainloop(const WgmmaProd
           async::publish(b);
         }
         barrier(); // this step's tiles are there; those of two steps before have been multiplied
-        Accumulators accumulators = multiplyTerms(product, stageAddress(product, stage), before);
+        Accumulators accumulators =
+            multiplyTerms(product, stageRings.stageAddress(product, stage), before);
         if (copies) {
           ofStages.erase(ofStages.begin());
-          ofStages.push_back(copy(b.CreateAdd(number, i64(ahead)), followingStage(stage, ahead)));
+          ofStages.push_back(
+              copy(b.CreateAdd(number, i64(ahead)), stageRings.followingStage(stage, ahead)));
         }
         if (evaluates) {
           e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(1)), total), [&] {
-            storeChunks(product, chunks, {}, stageAddress(product, followingStage(stage, 1)));
+            wgmmaLoads.storeChunks(
+                product, chunks, {},
+                stageRings.stageAddress(product, stageRings.followingStage(stage, 1)));
             async::publish(b);
           });
-          chunks = loadNext(product, b.CreateAdd(number, i64(2)));
+          chunks = wgmmaLoads.loadNext(product, b.CreateAdd(number, i64(2)));
         }
         async::awaitProducts(b, before.front());
-        SmallVector<Value *> next{followingStage(stage, 1)};
+        SmallVector<Value *> next{stageRings.followingStage(stage, 1)};
         next.append(accumulators);
         next.append(ofStages);
         next.append(chunks);

@@ -90,7 +90,7 @@ bool canUseWgmma(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> pr
 /// or half of them (64 rows) `prepacked`   a launch before reorders the operands, and splits those
 /// of f32 into terms `halo`        prepacked as well; one halo tile of the image serves all filter
 /// taps (HaloTile) `tail`        persistent blocks split the last partial wave over K
-/// (strategies/contraction/lower/SplitKTail.cpp)
+/// (strategies/contraction/lower/block/SplitKTail.cpp)
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, prepacked = false, halo = false, tail = false;

@@ -11,13 +11,13 @@
 // are in shared memory.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCKTILE_H
-#define TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCKTILE_H
+#ifndef TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCK_BLOCKTILE_H
+#define TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCK_BLOCKTILE_H
 
 #include "codegen/common/Emitter.h"
 #include "codegen/nvgpu/Fragments.h"
 #include "codegen/nvgpu/MmaProduct.h"
-#include "strategies/contraction/plan/TileMemory.h"
+#include "strategies/contraction/lower/block/ContractionNumbers.h"
 
 namespace tegula {
 
@@ -27,10 +27,10 @@ class BlockTile {
   using Value = llvm::Value;
 
 public:
-  BlockTile(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
-            const TileMemory &memory);
+  BlockTile(Emitter &emitter, const ContractionNumbers &numbers);
   BlockTile(const BlockTile &) = delete;
 
+  const ContractionNumbers &numbers;
   Emitter &e;
   llvm::IRBuilder<> &b;
   const ContractionPlan &plan;
@@ -54,24 +54,12 @@ public:
 
   //===--- Linear indices over groups of axes: the last axis is fastest ---===//
 
-  /// Indices up to this one are divided in 32 bits, those of padding lines included.
-  static constexpr int64_t maxDivisible32 = (int64_t(1) << 31) - 1;
-  /// Whether the indices are known, or checked by the host, to fit.
-  bool numbersFit32Bit(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
-  IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   Value *pointsOf(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   /// Sets the axes of `group` to point `number` (i64).
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses,
                  Value *number) const;
 
-  /// Pads the last axes of the columns to `extents` points.
-  void padColumns(llvm::ArrayRef<int64_t> extents) {
-    paddedExtents.assign(extents.begin(), extents.end());
-  }
-  llvm::ArrayRef<int64_t> paddedColumns() const { return paddedExtents; }
-  bool isPadded() const { return !paddedExtents.empty(); }
-  /// The padded extent of the axis; 0: it is not padded.
-  int64_t paddedExtent(tgl::AxesOp op, unsigned axis) const;
+  bool isPadded() const { return numbers.isPadded(); }
   /// Whether column `number` (i64) is no padding (i1); null: true.
   Value *paddedColumnExists(Value *number) const;
 
@@ -110,9 +98,8 @@ private:
   bool isPart = false;
   Value *firstAccumulatorRow =
       nullptr; ///< i32: first selected row among those that have accumulators; null: 0
-  llvm::SmallVector<int64_t> paddedExtents;
 };
 
 } // namespace tegula
 
-#endif // TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCKTILE_H
+#endif // TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCK_BLOCKTILE_H

@@ -23,41 +23,16 @@
 // made NaN there: either leads the tiles that use them to the careful sums.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/load/PrepackWindows.h"
 
 #include "ir/tgl/TglUtils.h"
+#include "strategies/contraction/lower/block/PrepackShape.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
-
-namespace {
-/// How the threads of a warp share units of eight channels: those of neighbouring pixels are
-/// neighbours in the tensor, those of one pixel in the planes.
-struct PrepackShape {
-  int64_t lanesOfChunks, lanesOfPixels; ///< of a warp
-  int64_t chunkGroups, tasks;           ///< of an image; a task is a warp's share at a time
-  int64_t rounds;                       ///< tasks of a warp
-
-  /// Of `pixels`; `apart`: units of one pixel are no neighbours in the planes.
-  PrepackShape(const WindowOperand &window, int64_t pixels, bool apart, unsigned warps) {
-    constexpr int64_t lanes = 32, maxRounds = 8, enoughBlocks = 528; // four for each multiprocessor
-    int64_t chunks = window.keptChannels() / WindowOperand::channelVector;
-    lanesOfChunks = apart ? 1 : chunks >= 4 ? 4 : chunks >= 2 ? 2 : 1;
-    lanesOfPixels = lanes / lanesOfChunks;
-    chunkGroups = divideCeil(chunks, lanesOfChunks);
-    tasks = divideCeil(pixels, lanesOfPixels) * chunkGroups;
-    rounds = std::clamp<int64_t>(window.images * tasks / (warps * enoughBlocks), 1, maxRounds);
-  }
-  int64_t blocks(unsigned warps) const { return divideCeil(tasks, warps * rounds); }
-};
-} // namespace
-
-/// Of the launch before, for an image of so many pixels in the planes.
-int64_t DeviceContraction::blocksOfImage(const WindowOperand &window, int64_t pixels) const {
-  unsigned warps = prepackThreads() / 32;
-  return PrepackShape(window, pixels, usesHaloTile(), warps).blocks(warps);
-}
 
 /// The dims' strides in the tensor, in elements.
 static SmallVector<int64_t> stridesOf(tgl::TglTensorType type) {
@@ -91,72 +66,80 @@ static Value *offsetAlong(IRBuilder<> &b, tgl::TglTensorType type, ArrayRef<unsi
 // The launch before
 //===----------------------------------------------------------------------===//
 
+/// The scale of an image, from a sample of its elements; its first block leaves one over it in the
+/// workspace.
+Value *PrepackedWindows::scaleImage(const WindowOperand &window, const PrepackedOperand &side,
+                                    tgl::TglTensorType type, Value *image, Value *blockOfImage,
+                                    function_ref<Value *(Value *, Value *)> load) {
+  // The sample: elements from all over the image, not all from its first columns; neighbours are
+  // those of a warp.
+  constexpr unsigned samplesOfThread = 4;
+  int64_t elements = window.pixels * window.channels,
+          samples = int64_t(samplesOfThread) * numbers.prepackThreads();
+  int64_t apart = std::max<int64_t>(1, elements / samples), further = 0x9e37 % apart;
+  Value *largestAt = here.sharedAt(i32(0)), *leastAt = here.sharedAt(i32(sizeof(float)));
+  auto loadWord = [&](Value *place) {
+    return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4));
+  };
+  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
+    b.CreateAlignedStore(i32(0), largestAt, Align(4));
+    b.CreateAlignedStore(i32(-1), leastAt, Align(4));
+  });
+  barrier();
+  Value *sampled = ConstantFP::get(b.getFloatTy(), 0);
+  for (unsigned n = 0; n < samplesOfThread; ++n) {
+    Value *sample = wide(b.CreateAdd(here.thread, i32(n * numbers.prepackThreads())));
+    Value *place = b.CreateMul(sample, i64(apart));
+    if (apart > 1)
+      place = b.CreateAdd(place, b.CreateURem(b.CreateMul(sample, i64(further)), i64(apart)));
+    place = b.CreateBinaryIntrinsic(Intrinsic::umin, place, i64(elements - 1));
+    Value *pixel = offsetAlong(b, type, window.pixelDims, b.CreateURem(place, i64(window.pixels)));
+    Value *value = load(pixel, b.CreateUDiv(place, i64(window.pixels)));
+    sampled = b.CreateMaxNum(sampled, b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
+  }
+  Value *size = b.CreateBitCast(sampled, b.getInt32Ty());
+  Value *ofWarp =
+      b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_redux_sync_umax, {size, i32(-1)});
+  e.emitIf(b.CreateICmpEQ(here.lane, i32(0)),
+           [&] { precision.noteLargest(largestAt, leastAt, ofWarp); });
+  barrier();
+  Value *largest = loadWord(largestAt);
+  Value *scale = precision.scaleOf(largest, /*isInverse=*/false, SplitPrecision::sampledExponent);
+  Value *isFirst =
+      b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
+  e.emitIf(isFirst, [&] {
+    Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), context.workspace, e.emitSize(side.scales));
+    b.CreateAlignedStore(
+        precision.inverseScale(largest, loadWord(leastAt), SplitPrecision::sampledExponent),
+        b.CreateInBoundsGEP(b.getFloatTy(), scales, image), Align(4));
+  });
+  return scale;
+}
+
 /// The share of the block that is `number`-th (i64) of those that make this side.
-void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                      const PrepackedOperand &side, Value *number) {
+void PrepackedWindows::prepackPixels(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                     const PrepackedOperand &side, Value *number) {
   const WindowOperand &window = *operand.window;
-  unsigned warps = prepackThreads() / 32;
-  int64_t pixels = usesHaloTile() ? halo->pixels : window.pixels;
-  PrepackShape shape(window, pixels, usesHaloTile(), warps);
+  unsigned warps = numbers.prepackThreads() / 32;
+  int64_t pixels = numbers.usesHaloTile() ? numbers.halo->pixels : window.pixels;
+  PrepackShape shape(window, pixels, numbers.usesHaloTile(), warps);
   tgl::TglTensorType type = tgl::ReadOp(operand.how->read).getTensorType();
   Value *image = b.CreateUDiv(number, i64(shape.blocks(warps)));
   Value *blockOfImage = b.CreateURem(number, i64(shape.blocks(warps)));
   Value *imageOffset = offsetAlong(b, type, window.imageDims, image);
   int64_t channelStride = stridesOf(type)[window.channelDim];
-  Type *element = usesSplitPrecision() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  Type *element =
+      numbers.usesSplitPrecision() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
   auto load = [&](Value *pixelOffset, Value *channel) {
     Value *offset = b.CreateAdd(imageOffset, pixelOffset);
     offset = b.CreateAdd(offset, b.CreateMul(channel, i64(channelStride)));
-    return b.CreateAlignedLoad(element, addressAt(operand, offset),
+    return b.CreateAlignedLoad(element, wgmmaLoads.addressAt(operand, offset),
                                Align(element->getPrimitiveSizeInBits() / 8));
   };
 
-  Value *scale = nullptr;
-  auto findScale = [&] {
-    // The sample: elements from all over the image, not all from its first columns; neighbours are
-    // those of a warp.
-    constexpr unsigned samplesOfThread = 4;
-    int64_t elements = window.pixels * window.channels,
-            samples = int64_t(samplesOfThread) * prepackThreads();
-    int64_t apart = std::max<int64_t>(1, elements / samples), further = 0x9e37 % apart;
-    Value *largestAt = here.sharedAt(i32(0)), *leastAt = here.sharedAt(i32(sizeof(float)));
-    auto loadWord = [&](Value *place) {
-      return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4));
-    };
-    e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
-      b.CreateAlignedStore(i32(0), largestAt, Align(4));
-      b.CreateAlignedStore(i32(-1), leastAt, Align(4));
-    });
-    barrier();
-    Value *sampled = ConstantFP::get(element, 0);
-    for (unsigned n = 0; n < samplesOfThread; ++n) {
-      Value *sample = wide(b.CreateAdd(here.thread, i32(n * prepackThreads())));
-      Value *place = b.CreateMul(sample, i64(apart));
-      if (apart > 1)
-        place = b.CreateAdd(place, b.CreateURem(b.CreateMul(sample, i64(further)), i64(apart)));
-      place = b.CreateBinaryIntrinsic(Intrinsic::umin, place, i64(elements - 1));
-      Value *pixel =
-          offsetAlong(b, type, window.pixelDims, b.CreateURem(place, i64(window.pixels)));
-      Value *value = load(pixel, b.CreateUDiv(place, i64(window.pixels)));
-      sampled = b.CreateMaxNum(sampled, b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
-    }
-    Value *size = b.CreateBitCast(sampled, b.getInt32Ty());
-    Value *ofWarp =
-        b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_redux_sync_umax, {size, i32(-1)});
-    e.emitIf(b.CreateICmpEQ(here.lane, i32(0)), [&] { noteLargest(largestAt, leastAt, ofWarp); });
-    barrier();
-    Value *largest = loadWord(largestAt);
-    scale = scaleOf(largest, /*isInverse=*/false, sampledExponent);
-    Value *isFirst =
-        b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
-    e.emitIf(isFirst, [&] {
-      Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, e.emitSize(side.scales));
-      b.CreateAlignedStore(inverseScale(largest, loadWord(leastAt), sampledExponent),
-                           b.CreateInBoundsGEP(b.getFloatTy(), scales, image), Align(4));
-    });
-  };
-  if (usesSplitPrecision())
-    findScale();
+  Value *scale = numbers.usesSplitPrecision()
+                     ? scaleImage(window, side, type, image, blockOfImage, load)
+                     : nullptr;
 
   Value *chunkOfLane = b.CreateUDiv(here.lane, i32(shape.lanesOfPixels)),
         *pixelOfLane = b.CreateURem(here.lane, i32(shape.lanesOfPixels));
@@ -164,8 +147,9 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
   int64_t kept = window.keptChannels(), chunks = kept / WindowOperand::channelVector;
   auto packChunk = [&](Value *pixel, Value *chunk) {
     Value *channel = b.CreateMul(chunk, i64(WindowOperand::channelVector)), *isInside = nullptr;
-    Value *pixelOffset = usesHaloTile() ? paddedOffset(window, type, pixel, isInside)
-                                        : offsetAlong(b, type, window.pixelDims, pixel);
+    Value *pixelOffset = numbers.usesHaloTile()
+                             ? haloLoads.paddedOffset(window, type, pixel, isInside)
+                             : offsetAlong(b, type, window.pixelDims, pixel);
     Value *values = PoisonValue::get(FixedVectorType::get(element, WindowOperand::channelVector));
     for (unsigned n = 0; n < WindowOperand::channelVector; ++n) {
       Value *own = b.CreateAdd(channel, i64(n)), *exists = isInside;
@@ -180,19 +164,20 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
       values = b.CreateInsertElement(values, value, n);
     }
     std::array<Value *, 2> terms = {values, nullptr};
-    if (usesSplitPrecision())
-      terms = splitChunk(values, scale, operand.terms);
+    if (numbers.usesSplitPrecision())
+      terms = precision.splitChunk(values, scale, operand.terms);
     // In elements, and how far the next plane is.
     Value *first = b.CreateAdd(b.CreateMul(image, i64(pixels)), pixel);
-    int64_t apart = usesHaloTile() ? window.images * pixels * WindowOperand::channelVector : kept;
-    if (usesHaloTile())
+    int64_t apart =
+        numbers.usesHaloTile() ? window.images * pixels * WindowOperand::channelVector : kept;
+    if (numbers.usesHaloTile())
       first = b.CreateAdd(b.CreateMul(chunk, i64(operand.terms * apart)),
                           b.CreateMul(first, i64(WindowOperand::channelVector)));
     else
       first = b.CreateAdd(b.CreateMul(first, i64(operand.terms * kept)), channel);
     for (unsigned term = 0; term < operand.terms; ++term) {
       Value *offset = b.CreateShl(b.CreateAdd(first, i64(term * apart)), i64(1));
-      Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase,
+      Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), context.workspace,
                                          b.CreateAdd(e.emitSize(side.terms), offset));
       b.CreateAlignedStore(terms[term], place, Align(16));
     }
@@ -217,14 +202,14 @@ void DeviceContraction::prepackPixels(const WgmmaProduct &product, const WgmmaOp
 }
 
 //===----------------------------------------------------------------------===//
-// Roles
+// Loads
 //===----------------------------------------------------------------------===//
 
 /// The image (i64) that line `number` (i64, of the statement) is of.
-Value *DeviceContraction::imageOf(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                  Value *number) {
+Value *PrepackedWindows::imageOf(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                 Value *number) {
   tgl::ReadOp read = operand.how->read;
-  setPoint(product.reduce, product.kLoop, /*collapses=*/false, i64(0));
+  indices.setPoint(product.reduce, product.kLoop, /*collapses=*/false, i64(0));
   here.setNumber(axes, operand.group->axes, /*collapses=*/false, number);
   for (mlir::Operation *op : operand.side->slice)
     if (op != read)
@@ -270,9 +255,17 @@ static double reachOf(const tgl::ValueExpr &expr, const IndexExpr &part) {
   return total;
 }
 
+/// The same, as often as it is needed: the optimiser does not go back to the 64 bits that the word
+/// was cut from.
+Value *PrepackedWindows::plainWord(Value *word) {
+  auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
+  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false),
+                      {word});
+}
+
 /// Starts the copies of stage `number` (i64, of the whole sum).
-void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                    const PrepackedOperand &side, Value *number, Value *stage) {
+void PrepackedWindows::copyWindows(const WgmmaProduct &product, const WgmmaOperand &operand,
+                                   const PrepackedOperand &side, Value *number, Value *stage) {
   const WindowOperand &window = *operand.window;
   const KOrder &order = product.kLoop.order;
   tgl::ReadOp read = operand.how->read;
@@ -296,9 +289,10 @@ void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOper
   // registers.
   constexpr unsigned perLine = 4;
   unsigned rounds = operand.shared.chunksPerLine() / perLine,
-           count = operand.shared.extent * perLine / producerThreads();
+           count = operand.shared.extent * perLine / numbers.producerThreads();
   for (unsigned index = 0; index < count * rounds; ++index) {
-    ChunkCoord place = chunkInLine(perLine, index / rounds, producerThreads());
+    WgmmaLoads::ChunkCoord place =
+        wgmmaLoads.chunkInLine(perLine, index / rounds, numbers.producerThreads());
     place.chunk = b.CreateAdd(place.chunk, i32(index % rounds * perLine));
     // Numbers of 32 bits: a sum of more points has no planes that fit.
     Value *k = b.CreateAdd(firstPoint, b.CreateShl(place.chunk, i32(3)));
@@ -307,7 +301,7 @@ void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOper
     here.setNumber(summed, ArrayRef(order.axes).drop_back(), /*collapses=*/false,
                    wide(b.CreateUDiv(k, i32(order.padded))));
     here.setNumber(axes, operand.group->axes, /*collapses=*/false,
-                   numberOf(operand, wide(lineOf(place)), 1));
+                   wgmmaLoads.numberOf(operand, wide(wgmmaLoads.lineOf(place)), 1));
     for (mlir::Operation *op : operand.side->slice)
       if (op != read)
         e.emitOp(op);
@@ -338,7 +332,7 @@ void DeviceContraction::copyWindows(const WgmmaProduct &product, const WgmmaOper
     else
       bytes = b.CreateAdd(bytes, e.emitSize(side.terms));
     Value *first =
-        b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, b.CreateZExt(bytes, b.getInt64Ty()));
+        b.CreateInBoundsGEP(b.getInt8Ty(), context.workspace, b.CreateZExt(bytes, b.getInt64Ty()));
     for (unsigned term = 0; term < operand.terms; ++term) {
       Value *to = b.CreateAdd(group.swizzledOffset(operand.shared, place.line, place.chunk, term),
                               i32(operand.offset + place.below * WgmmaSharedLayout::lineBytes));

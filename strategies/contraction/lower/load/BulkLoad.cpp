@@ -27,32 +27,15 @@
 // begin with an empty ring.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/load/BulkLoad.h"
 
 #include "llvm/IR/InlineAsm.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 using namespace tegula;
 
-/// Whether stages are in memory as shared memory has them, or maps say how they are. Windows are
-/// gathered.
-bool DeviceContraction::usesBulkLoads() const {
-  return usesTma() ||
-         (e.options.target.usesBulkLoads && isPrepacked() &&
-          none_of(prepacked, [](const PrepackedProduct &pack) { return pack.a || pack.b; }));
-}
-
-/// By producers' first thread: others may use them after a barrier.
-void DeviceContraction::initStageBarriers() {
-  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
-    for (Value *ring : rings)
-      async::initRing(b, ring);
-  });
-}
-
 /// Starts the copy of so many bytes, which `barrier` counts.
-void DeviceContraction::loadBulk(Value *to, Value *from, unsigned bytes, Value *barrier) {
+void BulkLoads::loadBulk(Value *to, Value *from, unsigned bytes, Value *barrier) {
   auto *type = FunctionType::get(
       b.getVoidTy(), {b.getInt32Ty(), from->getType(), b.getInt32Ty(), b.getInt32Ty()}, false);
   InlineAsm *copy = InlineAsm::get(
@@ -65,40 +48,43 @@ void DeviceContraction::loadBulk(Value *to, Value *from, unsigned bytes, Value *
 }
 
 /// Has a tile's stages brought, in the order of all that go through the ring.
-void DeviceContraction::produceBulkLoads(const WgmmaProduct &product) {
+void BulkLoads::produceBulkLoads(const WgmmaProduct &product) {
   IndexExpr bytes = 0;
   std::vector<PrepackedOperand> sides;
-  if (isPrepacked())
-    sides = prepackedOperands(bytes);
+  if (numbers.isPrepacked())
+    sides = numbers.prepackedOperands(bytes);
   Value *isFirst = b.CreateICmpEQ(here.thread, i32(0)), *begin = i64(0);
-  if (unsigned left = numPrologueStages()) // of the block's first tile
+  if (unsigned left = prologue.numPrologueStages()) // of the block's first tile
     begin = b.CreateSelect(b.CreateICmpEQ(product.stagesBefore, i64(0)), i64(left), begin);
   e.keepNextLoopRolled = true;
   e.emitLoop(
       begin, numStages(product), i64(1), {},
       [&](Value *number, ArrayRef<Value *>) {
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()),
-              *stage = inRing(inBlock);
-        Value *step = stepInKLoop(product.kLoop, b.CreateUDiv(number, i64(product.substeps)));
+              *stage = stageRings.inRing(inBlock);
+        Value *step =
+            indices.stepInKLoop(product.kLoop, b.CreateUDiv(number, i64(product.substeps)));
         Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)),
                                    b.CreateURem(number, i64(product.substeps)));
         std::array<Value *, 2> from; // where planes lie, or maps
         for (bool ofRows : {true, false}) {
           const WgmmaOperand &operand = ofRows ? product.a : product.b;
-          from[!ofRows] =
-              isPrepacked() ? prepackedTermsOf(operand, sides[2 * product.number + !ofRows], inSum)
-                            : tmaDescriptorOf(product, operand);
+          from[!ofRows] = numbers.isPrepacked()
+                              ? prepackedLoads.prepackedTermsOf(
+                                    operand, sides[2 * product.number + !ofRows], inSum)
+                              : tmaDescriptors.tmaDescriptorOf(product, operand);
         }
-        async::acquire(b, rings[product.number], inBlock);
+        async::acquire(b, context.rings[product.number], inBlock);
         e.emitIf(isFirst, [&] {
           Value *barrier =
-              async::expectBytes(b, rings[product.number], inBlock, product.stageBytes());
-          Value *base = stageAddress(product, stage);
+              async::expectBytes(b, context.rings[product.number], inBlock, product.stageBytes());
+          Value *base = stageRings.stageAddress(product, stage);
           for (bool ofRows : {true, false}) {
             const WgmmaOperand &operand = ofRows ? product.a : product.b;
-            if (usesTma())
-              loadTma(operand, from[!ofRows], b.CreateMul(inSum, i64(operand.shared.depth())), base,
-                      barrier);
+            if (numbers.usesTma())
+              tmaDescriptors.loadTma(operand, from[!ofRows],
+                                     b.CreateMul(inSum, i64(operand.shared.depth())), base,
+                                     barrier);
             else
               loadBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand.offset)), from[!ofRows],
                        operand.shared.bytes(), barrier);

@@ -12,7 +12,7 @@
 // memory: threads side by side have neighbours in memory, and store to different banks.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/load/SwizzledSharedStore.h"
 
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
@@ -21,7 +21,7 @@
 using namespace llvm;
 using namespace tegula;
 
-WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
+WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
   const ContractionProduct &planned = plan.products[number];
   const ProductOperands &how = products[number];
   WgmmaProduct product;
@@ -31,12 +31,13 @@ WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
   product.promotesAccumulators = product.isScaled() && !how.isRounded;
   unsigned terms = product.isScaled() ? std::max(how.a.terms, how.b.terms) : 1;
   auto operand = [&](const ContractionSide &side, const ContractionOperand &operand,
-                     const Group &group, unsigned offset, unsigned firstLine) {
+                     const TileDim &group, unsigned offset, unsigned firstLine) {
     WgmmaOperand result;
     result.side = &side;
     result.how = &operand;
     result.group = &group;
-    result.isCopied = !product.isScaled() && !isPrepacked() && operand.staging == Staging::Vectors;
+    result.isCopied =
+        !product.isScaled() && !numbers.isPrepacked() && operand.staging == Staging::Vectors;
     result.isStaged = !result.isCopied;
     result.shared = {!result.isCopied || operand.kMajor, terms, group.extent,
                      product.elementBytes()};
@@ -44,7 +45,7 @@ WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
     result.vector = !inVectors ? 1 : product.isScaled() ? 4 : result.shared.chunkElements();
     result.terms = product.isScaled() ? operand.terms : 1;
     result.offset = offset;
-    result.distributeOver(producerThreads());
+    result.distributeOver(numbers.producerThreads());
     result.firstLine = firstLine;
     return result;
   };
@@ -57,14 +58,15 @@ WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
   product.substeps = terms;
   KOrder order{to_vector(
       seq<unsigned>(0, cast<tgl::AxesOp>(product.reduce.getOperation()).getAxes().size()))};
-  if (isPrepacked()) {
-    order = prepacked[number].order;
-    product.a.window = windowOf(prepacked[number].a);
-    product.b.window = windowOf(prepacked[number].b);
-    product.b.usesHaloTile = usesHaloTile();
+  if (numbers.isPrepacked()) {
+    order = numbers.prepacked[number].order;
+    product.a.window = windowOf(numbers.prepacked[number].a);
+    product.b.window = windowOf(numbers.prepacked[number].b);
+    product.b.usesHaloTile = numbers.usesHaloTile();
   }
-  product.kLoop = makeKLoop(product.reduce, product.a.shared.depth() * product.substeps, order);
-  if (usesHaloTile()) { // steps are groups
+  product.kLoop =
+      indices.makeKLoop(product.reduce, product.a.shared.depth() * product.substeps, order);
+  if (numbers.usesHaloTile()) { // steps are groups
     product.kLoop.steps = i64(order.numGroups());
     product.substeps = order.groupPoints / product.a.shared.depth();
   }
@@ -73,9 +75,14 @@ WgmmaProduct DeviceContraction::makeWgmmaProduct(unsigned number) {
   return product;
 }
 
+Wgmma WgmmaLoads::wgmmaFor(const WgmmaProduct &product) {
+  if (isBytes(product.type))
+    return Wgmma(b, nameOfByte(*product.a.how), nameOfByte(*product.b.how));
+  return Wgmma(b, product.type == MmaType::BF16);
+}
+
 /// Where unit `index` of this thread lies in the tile.
-DeviceContraction::ChunkCoord DeviceContraction::chunkOf(const WgmmaOperand &operand,
-                                                         unsigned index) {
+WgmmaLoads::ChunkCoord WgmmaLoads::chunkOf(const WgmmaOperand &operand, unsigned index) {
   const WgmmaSharedLayout &shared = operand.shared;
   if (shared.kMajor && !operand.how->kMajor) { // neighbours in memory are lines
     bool isEven = operand.threads % shared.extent == 0;
@@ -89,8 +96,7 @@ DeviceContraction::ChunkCoord DeviceContraction::chunkOf(const WgmmaOperand &ope
 }
 
 /// The same where `perLine` of so many threads, side by side, have neighbours along the sum.
-DeviceContraction::ChunkCoord DeviceContraction::chunkInLine(unsigned perLine, unsigned index,
-                                                             unsigned threads) {
+WgmmaLoads::ChunkCoord WgmmaLoads::chunkInLine(unsigned perLine, unsigned index, unsigned threads) {
   if (threads % perLine) { // of 192 columns, for example
     Value *number = b.CreateAdd(here.thread, i32(index * threads));
     return {b.CreateUDiv(number, i32(perLine)), b.CreateURem(number, i32(perLine)), 0};
@@ -109,31 +115,15 @@ DeviceContraction::ChunkCoord DeviceContraction::chunkInLine(unsigned perLine, u
 //===----------------------------------------------------------------------===//
 
 /// What comes in registers.
-Type *DeviceContraction::elementOf(const WgmmaProduct &product) {
+Type *WgmmaLoads::elementOf(const WgmmaProduct &product) {
   return product.isScaled() ? b.getFloatTy()
                             : static_cast<Type *>(b.getIntNTy(8 * product.elementBytes()));
-}
-
-/// Whether the sum has a point `k`; null: always.
-Value *DeviceContraction::existsAt(tgl::ReduceOp reduce, const KLoop &sum, Value *k) {
-  Value *exists = sum.fits ? nullptr : b.CreateICmpSLT(k, sum.total);
-  if (!sum.isReordered)
-    return exists;
-  auto summed = cast<tgl::AxesOp>(reduce.getOperation());
-  int64_t own = *tgl::knownPoints(summed, {sum.order.axes.back()});
-  if (sum.order.groupVectors) {
-    GroupedPoint point = groupedPoint(sum.order, k);
-    return b.CreateAnd(point.isTap, b.CreateICmpSLT(point.channel, i64(own)));
-  }
-  if (own == sum.order.padded)
-    return exists;
-  return e.emitAnd(exists, b.CreateICmpSLT(b.CreateURem(k, i64(sum.order.padded)), i64(own)));
 }
 
 /// The row (column) of the statement that is line `line` of the tile, of `count` neighbours the
 /// first. Beyond the last row it is the last again: its sums are not used, and it is there to be
 /// read.
-Value *DeviceContraction::numberOf(const WgmmaOperand &operand, Value *line, unsigned count) {
+Value *WgmmaLoads::numberOf(const WgmmaOperand &operand, Value *line, unsigned count) {
   Value *number = b.CreateAdd(operand.group->first, line);
   if (operand.group->fits)
     return number;
@@ -143,13 +133,13 @@ Value *DeviceContraction::numberOf(const WgmmaOperand &operand, Value *line, uns
 
 /// Where in its tensor the side's read is, in elements. `inside`: whether that is in bounds; null:
 /// always.
-Value *DeviceContraction::readOffset(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                     Value *k, Value *number, Value *&inside) {
+Value *WgmmaLoads::readOffset(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                              Value *number, Value *&inside) {
   tgl::ReadOp read = operand.how->read;
-  setPoint(product.reduce, product.kLoop, operand.side->collapsesSum, k);
+  indices.setPoint(product.reduce, product.kLoop, operand.side->collapsesSum, k);
   here.setNumber(axes, operand.group->axes, operand.side->collapsesAxes, number);
   for (mlir::Operation *op : operand.side->slice)
-    if (op != read && !(matrixToPrepack && op == matrixToPrepack.getDefiningOp()))
+    if (op != read && !(operand.givenMatrix && op == operand.givenMatrix.getDefiningOp()))
       e.emitOp(op);
   tgl::TglTensorType type = e.buffers.find(read.getTensor())->second.type;
   SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
@@ -157,7 +147,7 @@ Value *DeviceContraction::readOffset(const WgmmaProduct &product, const WgmmaOpe
   return e.emitIndex(tgl::elementOffset(type, subscripts));
 }
 
-Value *DeviceContraction::addressAt(const WgmmaOperand &operand, Value *offset) {
+Value *WgmmaLoads::addressAt(const WgmmaOperand &operand, Value *offset) {
   const Emitter::Buffer &buffer =
       e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second;
   return b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
@@ -165,16 +155,16 @@ Value *DeviceContraction::addressAt(const WgmmaOperand &operand, Value *offset) 
 
 /// The address of the element that the side reads there; that of the tensor's first where it does
 /// not exist.
-Value *DeviceContraction::readAddress(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                      Value *k, Value *number, Value *&exists) {
+Value *WgmmaLoads::readAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                               Value *number, Value *&exists) {
   Value *inside = nullptr, *offset = readOffset(product, operand, k, number, inside);
-  exists = e.emitAnd(existsAt(product.reduce, product.kLoop, k), inside);
+  exists = e.emitAnd(indices.existsAt(product.reduce, product.kLoop, k), inside);
   return addressAt(operand, exists ? b.CreateSelect(exists, offset, i64(0)) : offset);
 }
 
 /// The operand's vector at that address; 0 where it does not exist.
-Value *DeviceContraction::loadAt(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                 Value *place, Value *exists) {
+Value *WgmmaLoads::loadAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *place,
+                          Value *exists) {
   unsigned count = operand.vector;
   Type *element = elementOf(product);
   Type *type = count == 1 ? element : FixedVectorType::get(element, count);
@@ -182,7 +172,7 @@ Value *DeviceContraction::loadAt(const WgmmaProduct &product, const WgmmaOperand
   LoadInst *load = b.CreateAlignedLoad(type, place, Align(bytes));
   // Producers' loads stay between the barriers where they stand: there they are under way while
   // others are used.
-  if (!isWarpSpecialized() &&
+  if (!numbers.isWarpSpecialized() &&
       e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second.isConstant)
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
   return exists ? b.CreateSelect(exists, load, Constant::getNullValue(type))
@@ -190,8 +180,8 @@ Value *DeviceContraction::loadAt(const WgmmaProduct &product, const WgmmaOperand
 }
 
 /// One value, or one vector of neighbours in memory: f32, or the 16 bits of a number.
-Value *DeviceContraction::loadElement(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                      Value *k, Value *number) {
+Value *WgmmaLoads::loadElement(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                               Value *number) {
   if (operand.how->isPlain) {
     Value *exists = nullptr, *place = readAddress(product, operand, k, number, exists);
     return loadAt(product, operand, place, exists);
@@ -199,15 +189,15 @@ Value *DeviceContraction::loadElement(const WgmmaProduct &product, const WgmmaOp
   Type *type = elementOf(product);
   auto value = [&] {
     Value *result =
-        valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, k, number);
-    return product.isScaled() ? result : narrow(product.type, *operand.how, result);
+        indices.valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, k, number);
+    return product.isScaled() ? result : indices.narrow(product.type, *operand.how, result);
   };
-  Value *exists = existsAt(product.reduce, product.kLoop, k);
+  Value *exists = indices.existsAt(product.reduce, product.kLoop, k);
   return exists ? e.emitIfElse(exists, value, Constant::getNullValue(type)) : value();
 }
 
 /// The unit with a value or a vector from element `n` on.
-Value *DeviceContraction::insert(Value *chunk, Value *values, unsigned n) {
+Value *WgmmaLoads::insert(Value *chunk, Value *values, unsigned n) {
   return values->getType()->isVectorTy()
              ? b.CreateInsertVector(chunk->getType(), chunk, values, uint64_t(n))
              : b.CreateInsertElement(chunk, values, uint64_t(n));
@@ -215,8 +205,8 @@ Value *DeviceContraction::insert(Value *chunk, Value *values, unsigned n) {
 
 /// By how many elements the points of a unit are apart, where a unit has one place in all axes of
 /// the sum but one, and what a fill checks is the same for all its points; nothing elsewhere.
-std::optional<int64_t> DeviceContraction::stepInChunk(const WgmmaProduct &product,
-                                                      const WgmmaOperand &operand) {
+std::optional<int64_t> WgmmaLoads::stepInChunk(const WgmmaProduct &product,
+                                               const WgmmaOperand &operand) {
   if (!operand.how->isPlain)
     return std::nullopt;
   tgl::ReadOp read = operand.how->read;
@@ -248,8 +238,8 @@ std::optional<int64_t> DeviceContraction::stepInChunk(const WgmmaProduct &produc
 }
 
 /// A unit whose points are `step` elements apart: its place and bounds are computed once.
-Value *DeviceContraction::loadSteps(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                    Value *k, Value *number, int64_t step) {
+Value *WgmmaLoads::loadSteps(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                             Value *number, int64_t step) {
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
   Value *exists = nullptr, *offset = readOffset(product, operand, k, number, exists);
   ArrayRef<unsigned> order = product.kLoop.order.axes;
@@ -257,7 +247,7 @@ Value *DeviceContraction::loadSteps(const WgmmaProduct &product, const WgmmaOper
       tgl::knownPoints(summed, product.kLoop.isReordered ? order.take_back() : order);
   bool isWhole = product.kLoop.fits || (points && *points % operand.shared.chunkElements() == 0);
   if (isWhole)
-    exists = e.emitAnd(exists, existsAt(product.reduce, product.kLoop, k));
+    exists = e.emitAnd(exists, indices.existsAt(product.reduce, product.kLoop, k));
   // From the tensor's first element on there are as many steps as in any unit.
   Value *place =
       addressAt(operand, exists && isWhole ? b.CreateSelect(exists, offset, i64(0)) : offset);
@@ -266,7 +256,8 @@ Value *DeviceContraction::loadSteps(const WgmmaProduct &product, const WgmmaOper
   for (unsigned n = 0; n < operand.shared.chunkElements(); n += operand.vector) {
     Value *from = b.CreateInBoundsGEP(element, place, i64(n * step)), *isThere = exists;
     if (!isWhole) {
-      isThere = e.emitAnd(exists, existsAt(product.reduce, product.kLoop, b.CreateAdd(k, i64(n))));
+      isThere = e.emitAnd(exists,
+                          indices.existsAt(product.reduce, product.kLoop, b.CreateAdd(k, i64(n))));
       from = b.CreateSelect(isThere, from, addressAt(operand, i64(0)));
     }
     chunk = insert(chunk, loadAt(product, operand, from, isThere), n);
@@ -275,8 +266,8 @@ Value *DeviceContraction::loadSteps(const WgmmaProduct &product, const WgmmaOper
 }
 
 /// Eight neighbours along the sum from point `k` on as a vector.
-Value *DeviceContraction::loadChunkAt(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                      Value *k, Value *number) {
+Value *WgmmaLoads::loadChunkAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                               Value *number) {
   if (std::optional<int64_t> apart = stepInChunk(product, operand))
     return loadSteps(product, operand, k, number, *apart);
   Type *element = elementOf(product);
@@ -287,8 +278,8 @@ Value *DeviceContraction::loadChunkAt(const WgmmaProduct &product, const WgmmaOp
 }
 
 /// This thread's unit `index` of a step.
-Value *DeviceContraction::loadChunk(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                    Value *step, unsigned index) {
+Value *WgmmaLoads::loadChunk(const WgmmaProduct &product, const WgmmaOperand &operand, Value *step,
+                             unsigned index) {
   ChunkCoord place = chunkOf(operand, index);
   Value *first = b.CreateAdd(b.CreateMul(step, i64(operand.shared.depth())),
                              wide(b.CreateMul(place.chunk, i32(operand.shared.chunkElements()))));
@@ -300,12 +291,12 @@ Value *DeviceContraction::loadChunk(const WgmmaProduct &product, const WgmmaOper
 //===----------------------------------------------------------------------===//
 
 /// Of a thread, of what comes through registers.
-unsigned DeviceContraction::chunksOfStage(const WgmmaProduct &product) {
+unsigned WgmmaLoads::chunksOfStage(const WgmmaProduct &product) {
   return (product.a.isStaged ? product.a.count : 0) + (product.b.isStaged ? product.b.count : 0);
 }
 
 /// These units, rows first.
-SmallVector<Value *> DeviceContraction::loadChunks(const WgmmaProduct &product, Value *step) {
+SmallVector<Value *> WgmmaLoads::loadChunks(const WgmmaProduct &product, Value *step) {
   SmallVector<Value *> chunks;
   for (const WgmmaOperand *operand : {&product.a, &product.b})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index)
@@ -313,58 +304,19 @@ SmallVector<Value *> DeviceContraction::loadChunks(const WgmmaProduct &product, 
   return chunks;
 }
 
-Value *DeviceContraction::stageAddress(const WgmmaProduct &product, Value *number) {
-  return here.sharedAt(b.CreateMul(number, i32(product.stageBytes())));
-}
-
-/// The stage of `number` (i32) among all that go through the ring.
-Value *DeviceContraction::inRing(Value *number) {
-  unsigned stages = ringStages();
-  return isPowerOf2_32(stages) ? b.CreateAnd(number, i32(stages - 1))
-                               : b.CreateURem(number, i32(stages));
-}
-
-/// Of the ring.
-Value *DeviceContraction::followingStage(Value *number, unsigned by) {
-  return inRing(b.CreateAdd(number, i32(by)));
-}
-
 /// The units of the block's step `number` (i64); of its last where it has no such step. There is no
 /// branch, so that loads stay where they are: far from what uses them.
-SmallVector<Value *> DeviceContraction::loadNext(const WgmmaProduct &product, Value *number) {
+SmallVector<Value *> WgmmaLoads::loadNext(const WgmmaProduct &product, Value *number) {
   Value *substeps = i64(product.substeps);
   Value *last = b.CreateSub(b.CreateMul(product.kLoop.steps, substeps), i64(1));
   number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, last);
-  Value *step = b.CreateMul(stepInKLoop(product.kLoop, b.CreateUDiv(number, substeps)), substeps);
+  Value *step =
+      b.CreateMul(indices.stepInKLoop(product.kLoop, b.CreateUDiv(number, substeps)), substeps);
   return loadChunks(product, b.CreateAdd(step, b.CreateURem(number, substeps)));
 }
 
-/// A unit times its line's scale as the sum of one or two vectors of f16, four words each. Elements
-/// that are not 0 have a large part that is not 0.
-std::array<Value *, 2> DeviceContraction::splitChunk(Value *chunk, Value *scale, unsigned terms) {
-  auto *words = FixedVectorType::get(b.getInt32Ty(), WgmmaSharedLayout::chunk / 2);
-  std::array<Value *, 2> result{PoisonValue::get(words), PoisonValue::get(words)};
-  for (unsigned word = 0; word < WgmmaSharedLayout::chunk / 2; ++word) {
-    std::array<Value *, 2> values;
-    for (unsigned n = 0; n < 2; ++n) {
-      Value *element = b.CreateExtractElement(chunk, uint64_t(2 * word + n));
-      values[n] = b.CreateFMul(element, scale);
-    }
-    for (unsigned term = 0; term < terms; ++term) {
-      Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});
-      result[term] =
-          b.CreateInsertElement(result[term], b.CreateBitCast(pair, b.getInt32Ty()), word);
-      for (unsigned n = 0; n < 2; ++n)
-        values[n] = b.CreateFSub(
-            values[n], b.CreateFPExt(b.CreateExtractElement(pair, uint64_t(n)), b.getFloatTy()));
-    }
-  }
-  result[0] = keepNonZero(chunk, scale, result[0]);
-  return result;
-}
-
-void DeviceContraction::storeChunks(const WgmmaProduct &product, ArrayRef<Value *> chunks,
-                                    ArrayRef<Value *> scales, Value *stage) {
+void WgmmaLoads::storeChunks(const WgmmaProduct &product, ArrayRef<Value *> chunks,
+                             ArrayRef<Value *> scales, Value *stage) {
   Wgmma group = wgmmaFor(product);
   for (const WgmmaOperand *operand : {&product.a, &product.b})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
@@ -381,7 +333,7 @@ void DeviceContraction::storeChunks(const WgmmaProduct &product, ArrayRef<Value 
         store(chunk, 0);
         continue;
       }
-      std::array<Value *, 2> terms = splitChunk(chunk, scales.front(), operand->terms);
+      std::array<Value *, 2> terms = precision.splitChunk(chunk, scales.front(), operand->terms);
       scales = scales.drop_front();
       for (unsigned term = 0; term < operand->terms; ++term)
         store(terms[term], term);
@@ -391,15 +343,15 @@ void DeviceContraction::storeChunks(const WgmmaProduct &product, ArrayRef<Value 
 /// The address from which a unit of the tile's line `line` and its neighbours, of `count` in all,
 /// is copied. Of what does not exist nothing is read, so that it may be any; but where other reads
 /// tell the place they need lines that exist.
-Value *DeviceContraction::copyAddress(const WgmmaProduct &product, const WgmmaOperand &operand,
-                                      Value *k, Value *line, unsigned count, Value *&exists) {
+Value *WgmmaLoads::copyAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
+                               Value *line, unsigned count, Value *&exists) {
   mlir::Operation *own = tgl::ReadOp(operand.how->read);
   if (any_of(operand.side->slice,
              [&](mlir::Operation *op) { return op != own && isa<tgl::ReadOp>(op); }))
     return readAddress(product, operand, k, numberOf(operand, line, count), exists);
   Value *number = b.CreateAdd(operand.group->first, line), *inside = nullptr;
   Value *offset = readOffset(product, operand, k, number, inside);
-  exists = e.emitAnd(existsAt(product.reduce, product.kLoop, k), inside);
+  exists = e.emitAnd(indices.existsAt(product.reduce, product.kLoop, k), inside);
   if (!operand.group->fits)
     exists =
         e.emitAnd(exists, b.CreateICmpSLE(number, b.CreateSub(operand.group->total, i64(count))));
@@ -407,7 +359,7 @@ Value *DeviceContraction::copyAddress(const WgmmaProduct &product, const WgmmaOp
 }
 
 /// Starts the copies of one step.
-void DeviceContraction::copyChunks(const WgmmaProduct &product, Value *step, Value *stage) {
+void WgmmaLoads::copyChunks(const WgmmaProduct &product, Value *step, Value *stage) {
   Wgmma group = wgmmaFor(product);
   for (const WgmmaOperand *operand : {&product.a, &product.b})
     for (unsigned index = 0; operand->isCopied && index < operand->count; ++index) {

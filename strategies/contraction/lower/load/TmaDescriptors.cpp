@@ -16,9 +16,9 @@
 // know nothing of maps.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/llvm/PtxVersion.h"
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/load/TmaDescriptors.h"
 
+#include "codegen/llvm/PtxVersion.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -30,46 +30,36 @@ static constexpr unsigned tmaDescriptorBytes = TmaOperand::bytes;
 /// ptxas of before PTX 8.5 takes strides in units of 16 bytes.
 static constexpr unsigned minPtxVersion = 85;
 
-/// They come last in the workspace.
-IndexExpr DeviceContraction::tmaDescriptorsBytes() const {
-  if (!usesTma())
-    return 0;
-  IndexExpr makers = makesTmaDescriptors() ? numBlocks() : IndexExpr(1);
-  return makers * int64_t(2 * products.size() * tmaDescriptorBytes);
-}
-
-Value *DeviceContraction::tmaDescriptorOf(const WgmmaProduct &product,
-                                          const WgmmaOperand &operand) {
+Value *TmaDescriptors::tmaDescriptorOf(const WgmmaProduct &product, const WgmmaOperand &operand) {
   int64_t which = 2 * product.number + (&operand == &product.b);
-  Value *start = e.emitSize(workspaceBytes() - tmaDescriptorsBytes());
-  if (makesTmaDescriptors())
+  Value *start = e.emitSize(numbers.workspaceBytes() - numbers.tmaDescriptorsBytes());
+  if (numbers.makesTmaDescriptors())
     start = b.CreateAdd(
         start, b.CreateMul(wide(here.block), i64(2 * products.size() * tmaDescriptorBytes)));
-  return b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase,
+  return b.CreateInBoundsGEP(b.getInt8Ty(), context.workspace,
                              b.CreateAdd(start, i64(which * tmaDescriptorBytes)));
 }
 
 /// A line of shared memory is one of the operand, or 64 neighbours of a panel.
-std::array<unsigned, 2> DeviceContraction::tmaBoxOf(const WgmmaOperand &operand) {
+std::array<unsigned, 2> TmaDescriptors::tmaBoxOf(const WgmmaOperand &operand) {
   unsigned inLine = WgmmaSharedLayout::lineBytes / operand.shared.elementBytes;
   return {inLine, operand.shared.kMajor ? operand.shared.extent : operand.shared.depth()};
 }
 
 /// By one block of a launch before.
-void DeviceContraction::emitTmaDescriptors(Value *workspace) {
+void TmaDescriptors::emitTmaDescriptors() {
   here.begin();
-  prepackedBase = workspace;
-  split = i64(0);
+  context.split = i64(0);
   makeTmaDescriptors();
 }
 
 /// By the first thread.
-void DeviceContraction::makeTmaDescriptors() {
+void TmaDescriptors::makeTmaDescriptors() {
   needPtx(*b.GetInsertBlock()->getModule(), minPtxVersion);
   here.setNumber(axes, plan.batch, /*collapses=*/false, i64(0));
   e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
     for (unsigned number = 0; number < products.size(); ++number) {
-      WgmmaProduct product = makeWgmmaProduct(number);
+      WgmmaProduct product = wgmmaLoads.makeWgmmaProduct(number);
       for (const WgmmaOperand *operand : {&product.a, &product.b})
         makeTmaDescriptor(product, *operand);
     }
@@ -79,11 +69,11 @@ void DeviceContraction::makeTmaDescriptors() {
 
 /// PTX ISA, "tensormap.replace": bytes or words of 16 bits (elements are only copied), no
 /// interleaving, the swizzle of 128 bytes, zeros outside.
-void DeviceContraction::makeTmaDescriptor(const WgmmaProduct &product,
-                                          const WgmmaOperand &operand) {
+void TmaDescriptors::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaOperand &operand) {
   const TmaOperand &its = *operand.how->tma;
   Value *map = tmaDescriptorOf(product, operand), *inside = nullptr;
-  Value *first = addressAt(operand, readOffset(product, operand, i64(0), i64(0), inside));
+  Value *first = wgmmaLoads.addressAt(
+      operand, wgmmaLoads.readOffset(product, operand, i64(0), i64(0), inside));
   constexpr unsigned noInterleaving = 0, swizzleOf128 = 3, zeros = 0;
   for (unsigned n = 0; n < tmaDescriptorBytes / 8; ++n)
     b.CreateAlignedStore(i64(0), b.CreateInBoundsGEP(b.getInt8Ty(), map, i64(8 * n)), Align(8));
@@ -112,9 +102,9 @@ void DeviceContraction::makeTmaDescriptor(const WgmmaProduct &product,
 }
 
 /// Makes this thread's copies see maps as they are.
-void DeviceContraction::acquireTmaDescriptors() {
+void TmaDescriptors::acquireTmaDescriptors() {
   for (unsigned number = 0; number < products.size(); ++number) {
-    WgmmaProduct product = makeWgmmaProduct(number);
+    WgmmaProduct product = wgmmaLoads.makeWgmmaProduct(number);
     for (const WgmmaOperand *operand : {&product.a, &product.b}) {
       auto *type = FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false);
       InlineAsm *fence = InlineAsm::get(
@@ -126,8 +116,8 @@ void DeviceContraction::acquireTmaDescriptors() {
 }
 
 /// Starts the copies of the operand's part of a stage, whose first point of the sum is `k` (i64).
-void DeviceContraction::loadTma(const WgmmaOperand &operand, Value *map, Value *k, Value *stage,
-                                Value *barrier) {
+void TmaDescriptors::loadTma(const WgmmaOperand &operand, Value *map, Value *k, Value *stage,
+                             Value *barrier) {
   const TmaOperand &its = *operand.how->tma;
   auto word = [&](Value *number) { return b.CreateTrunc(number, b.getInt32Ty()); };
   std::string numbers;

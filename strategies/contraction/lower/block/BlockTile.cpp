@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/BlockTile.h"
+#include "strategies/contraction/lower/block/BlockTile.h"
 
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/InlineAsm.h"
@@ -17,10 +17,9 @@ using namespace tegula;
 
 static constexpr unsigned sharedSpace = 3;
 
-BlockTile::BlockTile(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
-                     const TileMemory &memory)
-    : e(emitter), b(emitter.b), plan(plan), tile(tile), memory(memory),
-      axes(cast<tgl::AxesOp>(tgl::ParallelOp(plan.op).getOperation())), epilogueRows(tile.rows) {}
+BlockTile::BlockTile(Emitter &emitter, const ContractionNumbers &numbers)
+    : numbers(numbers), e(emitter), b(emitter.b), plan(numbers.plan), tile(numbers.tile),
+      memory(numbers.memory), axes(numbers.axes), epilogueRows(tile.rows) {}
 
 void BlockTile::selectRows(unsigned numRows, Value *first) {
   epilogueRows = numRows;
@@ -43,39 +42,12 @@ unsigned BlockTile::accumulatorsBase(unsigned product) const {
 // Numbers of rows and columns
 //===----------------------------------------------------------------------===//
 
-IndexExpr BlockTile::pointsOnHost(tgl::AxesOp op, ArrayRef<unsigned> group) const {
-  IndexExpr result = 1;
-  for (unsigned axis : group) {
-    if (int64_t counted = paddedExtent(op, axis)) {
-      result = result * counted;
-      continue;
-    }
-    tgl::AxisRange range = tgl::getAxisRange(op, axis);
-    result = result * IndexExpr::max((range.hi - range.lo).expr(), 0);
-  }
-  return result;
-}
-
-bool BlockTile::numbersFit32Bit(tgl::AxesOp op, ArrayRef<unsigned> group) const {
-  std::optional<int64_t> known = tgl::knownPoints(op, group);
-  return known ? *known <= maxDivisible32 : pointsOnHost(op, group).isSize();
-}
-
-int64_t BlockTile::paddedExtent(tgl::AxesOp op, unsigned axis) const {
-  if (paddedExtents.empty() || op != axes)
-    return 0;
-  unsigned images = plan.columns.size() - paddedExtents.size();
-  auto place = llvm::find(plan.columns, axis) - plan.columns.begin();
-  return place >= images && place < int64_t(plan.columns.size()) ? paddedExtents[place - images]
-                                                                 : 0;
-}
-
 Value *BlockTile::paddedColumnExists(Value *number) const {
   if (!isPadded())
     return nullptr;
   Value *exists = nullptr;
   for (unsigned axis : reverse(plan.columns)) {
-    int64_t counted = paddedExtent(axes, axis);
+    int64_t counted = numbers.paddedExtent(axes, axis);
     if (!counted)
       break; // images have no padding between them
     Value *digit = b.CreateURem(number, i64(counted));
@@ -86,7 +58,7 @@ Value *BlockTile::paddedColumnExists(Value *number) const {
 }
 
 Value *BlockTile::extentOf(tgl::AxesOp op, unsigned axis) const {
-  if (int64_t counted = paddedExtent(op, axis))
+  if (int64_t counted = numbers.paddedExtent(op, axis))
     return i64(counted);
   tgl::AxisRange range = tgl::getAxisRange(op, axis);
   if (std::optional<int64_t> known = tgl::knownPoints(op, {axis}))
@@ -129,10 +101,10 @@ void BlockTile::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collaps
                           Value *number) const {
   // What the others leave is the first axis' that has more than one point.
   const unsigned *first = find_if(group, [&](unsigned axis) {
-    return paddedExtent(op, axis) > 1 || tgl::knownPoints(op, axis) != 1;
+    return numbers.paddedExtent(op, axis) > 1 || tgl::knownPoints(op, axis) != 1;
   });
   unsigned front = first != group.end() ? *first : group.empty() ? 0 : group.front();
-  bool isShort = numbersFit32Bit(op, group);
+  bool isShort = numbers.numbersFit32Bit(op, group);
   for (unsigned axis : reverse(group)) {
     Value *digit = number;
     if (collapses && axis != group.back()) {
@@ -143,7 +115,7 @@ void BlockTile::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collaps
         extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extent, i64(1));
       std::tie(number, digit) = divide(b, number, extent, isShort);
     }
-    if (paddedExtent(op, axis)) // those that are there for the padding are the last again
+    if (numbers.paddedExtent(op, axis)) // those that are there for the padding are the last again
       digit =
           b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
     e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
@@ -206,7 +178,8 @@ void BlockTile::begin() {
     result.extent = extent;
     result.total = pointsOf(axes, its);
     std::optional<int64_t> known = tgl::knownPoints(axes, its);
-    bool hasPadding = any_of(its, [&](unsigned axis) { return paddedExtent(axes, axis) != 0; });
+    bool hasPadding =
+        any_of(its, [&](unsigned axis) { return numbers.paddedExtent(axes, axis) != 0; });
     result.fits = known && *known % extent == 0 && !hasPadding;
     return result;
   };

@@ -17,7 +17,7 @@
 //                        if it is one of them wait for its group, publish it, meet; multiply
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/load/PrologueLoads.h"
 
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -26,43 +26,47 @@ using namespace tegula;
 
 /// How many of a block's stages come so: none of them is in its second tile. Extents of operands
 /// with maps are known.
-unsigned DeviceContraction::numPrologueStages() {
-  if (!e.options.prologueLoads || !makesTmaDescriptors())
+unsigned PrologueLoads::numPrologueStages() {
+  if (!e.options.prologueLoads || !numbers.makesTmaDescriptors())
     return 0;
-  SaveAndRestore<std::optional<TailSlice>> none(tailSlice, std::nullopt); // it is a whole tile
-  return std::min<uint64_t>(cast<ConstantInt>(numStages(makeWgmmaProduct(0)))->getZExtValue(),
-                            ringStages());
+  SaveAndRestore<std::optional<TailSlice>> none(context.tailSlice,
+                                                std::nullopt); // it is a whole tile
+  return std::min<uint64_t>(
+      cast<ConstantInt>(numStages(wgmmaLoads.makeWgmmaProduct(0)))->getZExtValue(),
+      numbers.ringStages());
 }
 
 /// By producers' first thread, once the ring's barriers are made.
-void DeviceContraction::skipPrologueStages() {
+void PrologueLoads::skipPrologueStages() {
   unsigned count = numPrologueStages();
   if (count == 0)
     return;
   e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
     for (unsigned number = 0; number < count; ++number)
-      async::leave(b, rings.front(), i32(number));
+      async::leave(b, context.rings.front(), i32(number));
   });
 }
 
 /// Starts their copies, by all who multiply.
-void DeviceContraction::issuePrologueLoads() {
+void PrologueLoads::issuePrologueLoads() {
   unsigned count = numPrologueStages();
   if (count == 0)
     return;
-  setTileOfBlock(i64(0));
-  tailSlice.reset(); // it is a whole one
+  scheduler.setTileOfBlock(i64(0));
+  context.tailSlice.reset(); // it is a whole one
   withRecomputedIndices([&] {
-    WgmmaProduct product = makeWgmmaProduct(0);
-    product.a.distributeOver(threads());
-    product.b.distributeOver(threads());
+    WgmmaProduct product = wgmmaLoads.makeWgmmaProduct(0);
+    product.a.distributeOver(numbers.threads());
+    product.b.distributeOver(numbers.threads());
     assert(product.a.isCopied && product.b.isCopied && "what has a map lies in vectors");
     e.keepNextLoopRolled = true;
-    prologueLoads = e.emitLoop(
+    context.prologueLoads = e.emitLoop(
         i64(0), i64(count), i64(1), SmallVector<Value *>(count, async::noCopies(b)),
         [&](Value *number, ArrayRef<Value *> underWay) {
           SmallVector<Value *> copies(underWay.drop_front());
-          copyChunks(product, number, stageAddress(product, b.CreateTrunc(number, b.getInt32Ty())));
+          wgmmaLoads.copyChunks(
+              product, number,
+              stageRings.stageAddress(product, b.CreateTrunc(number, b.getInt32Ty())));
           copies.push_back(async::commitCopies(b));
           return copies;
         },
@@ -74,7 +78,7 @@ void DeviceContraction::issuePrologueLoads() {
 /// copies, the first of `copies`, have come for all who multiply. What comes back is those under
 /// way then, with a group of none at the end, so that each wait is for a group with as many behind
 /// it.
-SmallVector<Value *> DeviceContraction::awaitPrologueLoad(Value *number, ArrayRef<Value *> copies) {
+SmallVector<Value *> PrologueLoads::awaitPrologueLoad(Value *number, ArrayRef<Value *> copies) {
   if (copies.empty())
     return {};
   auto await = [&] {

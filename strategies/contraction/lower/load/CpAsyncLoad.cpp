@@ -11,11 +11,9 @@
 // common with the thread's other elements is computed once.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/contraction/lower/DeviceContraction.h"
+#include "strategies/contraction/lower/load/CpAsyncLoad.h"
 
-#include "codegen/common/StorageTypes.h"
 #include "ir/tgl/TglUtils.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -27,23 +25,22 @@ static constexpr unsigned maxAddresses = 4;
 
 /// Whether all vectors of a thread have one position in their lines: not where threads are no
 /// multiple of a line's, as of 192 columns.
-bool DeviceContraction::havePositions(const Operand &operand) const {
-  return threads() % (operand.shared.lineLength() / operand.vector) == 0;
+bool MmaLoads::havePositions(const MmaOperand &operand) const {
+  return numbers.threads() % (operand.shared.lineLength() / operand.vector) == 0;
 }
 
 /// The element that vector `index` of this thread starts with; `step` counts the sum's steps.
-DeviceContraction::OperandCoord DeviceContraction::coordOf(const Product &product,
-                                                           const Operand &operand, Value *step,
-                                                           Value *index) {
+MmaLoads::OperandCoord MmaLoads::coordOf(const MmaProduct &product, const MmaOperand &operand,
+                                         Value *step, Value *index) {
   const MmaSharedLayout &shared = operand.shared;
   unsigned perLine = shared.lineLength() / operand.vector;
   bool isEven = havePositions(operand);
   Value *number =
-      isEven ? here.thread : b.CreateAdd(here.thread, b.CreateMul(index, i32(threads())));
+      isEven ? here.thread : b.CreateAdd(here.thread, b.CreateMul(index, i32(numbers.threads())));
   Value *position = b.CreateMul(b.CreateURem(number, i32(perLine)), i32(operand.vector));
   Value *line = b.CreateUDiv(number, i32(perLine));
   if (isEven)
-    line = b.CreateAdd(line, b.CreateMul(index, i32(threads() / perLine)));
+    line = b.CreateAdd(line, b.CreateMul(index, i32(numbers.threads() / perLine)));
   OperandCoord place{line, position, nullptr, nullptr, nullptr};
   Value *k =
       b.CreateAdd(b.CreateMul(step, i64(shared.depth())), wide(shared.kMajor ? position : line));
@@ -54,26 +51,17 @@ DeviceContraction::OperandCoord DeviceContraction::coordOf(const Product &produc
   };
   if (!operand.group->fits)
     require(b.CreateICmpSLT(place.number, operand.group->total));
-  if (Value *isPoint = existsAt(product.reduce, product.kLoop, k))
+  if (Value *isPoint = indices.existsAt(product.reduce, product.kLoop, k))
     require(isPoint);
   return place;
 }
 
-/// The same, as often as it is needed: the optimiser does not go back to the 64 bits that the word
-/// was cut from.
-Value *DeviceContraction::plainWord(Value *word) {
-  auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false),
-                      {word});
-}
-
-bool DeviceContraction::evaluates(const Product &product) const {
+bool MmaLoads::evaluates(const MmaProduct &product) const {
   return product.a.how->staging == Staging::Values || product.b.how->staging == Staging::Values;
 }
 
 /// Calls `body` for each vector of this thread, `index` an i32.
-void DeviceContraction::forVectors(const Operand &operand, Path path,
-                                   function_ref<void(Value *)> body) {
+void MmaLoads::forVectors(const MmaOperand &operand, Path path, function_ref<void(Value *)> body) {
   SaveAndRestore number(here.thread,
                         operand.count > maxAddresses ? here.opaqueThread() : here.thread);
   if (path == Path::Fast) {
@@ -95,18 +83,17 @@ void DeviceContraction::forVectors(const Operand &operand, Path path,
 // Copies
 //===----------------------------------------------------------------------===//
 
-void DeviceContraction::copyStep(Product &product, Value *step, Value *stage, Path path) {
+void MmaLoads::copyStep(MmaProduct &product, Value *step, Value *stage, Path path) {
   copyTile(product, product.a, step, stage, path);
   copyTile(product, product.b, step, stage, path);
 }
 
 /// The copy at `place`. Its address is one even of what does not exist.
-DeviceContraction::AsyncCopy DeviceContraction::copyAt(const Product &product,
-                                                       const Operand &operand,
-                                                       const OperandCoord &place, Value *stage) {
+MmaLoads::AsyncCopy MmaLoads::copyAt(const MmaProduct &product, const MmaOperand &operand,
+                                     const OperandCoord &place, Value *stage) {
   tgl::ReadOp read = operand.how->read;
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
-  setPoint(product.reduce, product.kLoop, operand.side->collapsesSum, place.k);
+  indices.setPoint(product.reduce, product.kLoop, operand.side->collapsesSum, place.k);
   here.setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
   for (mlir::Operation *op : operand.side->slice)
     if (op != read)
@@ -125,14 +112,14 @@ DeviceContraction::AsyncCopy DeviceContraction::copyAt(const Product &product,
   return copy;
 }
 
-Value *DeviceContraction::addressInStage(const Operand &operand, const OperandCoord &place,
-                                         Value *stage) {
+Value *MmaLoads::addressInStage(const MmaOperand &operand, const OperandCoord &place,
+                                Value *stage) {
   Value *offset = Mma(b, operand.type).offset(operand.shared, place.line, place.position);
   return b.CreateInBoundsGEP(b.getInt8Ty(), stage, b.CreateAdd(offset, i32(operand.offset)));
 }
 
 /// What does not exist is 0 in shared memory, and nothing is read of it.
-void DeviceContraction::emitCopy(const Operand &operand, const AsyncCopy &copy) {
+void MmaLoads::emitCopy(const MmaOperand &operand, const AsyncCopy &copy) {
   SmallVector<Value *> operands{copy.to, copy.from};
   if (copy.exists)
     operands.push_back(
@@ -147,8 +134,8 @@ void DeviceContraction::emitCopy(const Operand &operand, const AsyncCopy &copy) 
   b.CreateIntrinsic(b.getVoidTy(), id, operands);
 }
 
-void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage,
-                                 Path path) {
+void MmaLoads::copyTile(MmaProduct &product, MmaOperand &operand, Value *step, Value *stage,
+                        Path path) {
   if (operand.how->staging == Staging::Values)
     return;
   if (path == Path::Fast) {
@@ -163,8 +150,7 @@ void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step
 }
 
 /// The axes of more than one point that a line of the operand's tile has numbers of.
-DeviceContraction::LineAxes DeviceContraction::axesOfLines(const Product &product,
-                                                           const Operand &operand) {
+MmaLoads::LineAxes MmaLoads::axesOfLines(const MmaProduct &product, const MmaOperand &operand) {
   const ContractionSide &side = *operand.side;
   bool kMajor = operand.shared.kMajor;
   LineAxes lines{
@@ -180,7 +166,7 @@ DeviceContraction::LineAxes DeviceContraction::axesOfLines(const Product &produc
 /// Whether a line's number is divided by extents that are not known, which are most of a copy's
 /// instructions. Written out for each vector of a thread they would only be more to compile and to
 /// fetch.
-bool DeviceContraction::dividesForLines(const Product &product, const Operand &operand) {
+bool MmaLoads::dividesForLines(const MmaProduct &product, const MmaOperand &operand) {
   LineAxes lines = axesOfLines(product, operand);
   return lines.group.size() > 1 && any_of(ArrayRef(lines.group).drop_front(), [&](unsigned axis) {
            return !tgl::knownPoints(lines.op, {axis});
@@ -189,8 +175,8 @@ bool DeviceContraction::dividesForLines(const Product &product, const Operand &o
 
 /// What the offset of the operand's read grows by from a line of its tile to the next; nothing
 /// where that differs, or what exists is not told by the line and the position in it.
-std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &product,
-                                                             const Operand &operand) {
+std::optional<tgl::ValueExpr> MmaLoads::stepOfLines(const MmaProduct &product,
+                                                    const MmaOperand &operand) {
   const ContractionSide &side = *operand.side;
   tgl::ReadOp read = operand.how->read;
   if (!havePositions(operand) || read.getFill() ||
@@ -210,8 +196,8 @@ std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &prod
 }
 
 /// Vectors of a thread lie a number of lines apart, so that each is found from the one before.
-void DeviceContraction::copyLines(const Product &product, const Operand &operand, Value *step,
-                                  Value *stage, const tgl::ValueExpr &lineStep) {
+void MmaLoads::copyLines(const MmaProduct &product, const MmaOperand &operand, Value *step,
+                         Value *stage, const tgl::ValueExpr &lineStep) {
   const MmaSharedLayout &shared = operand.shared;
   SaveAndRestore number(here.thread,
                         operand.count > maxAddresses ? here.opaqueThread() : here.thread);
@@ -240,7 +226,7 @@ void DeviceContraction::copyLines(const Product &product, const Operand &operand
   }
   place.exists = nullptr;
   AsyncCopy copy = copyAt(product, operand, place, stage);
-  unsigned apart = threads() * operand.vector / shared.lineLength();
+  unsigned apart = numbers.threads() * operand.vector / shared.lineLength();
   Value *bytesApart = b.CreateMul(e.emitIndex(lineStep), i64(apart * shared.elementBytes));
   SmallVector<Value *> places; // of lines that are exchanged differently
   for (unsigned index = 0; index < operand.count; ++index) {
@@ -264,43 +250,19 @@ void DeviceContraction::copyLines(const Product &product, const Operand &operand
 // Evaluated elements
 //===----------------------------------------------------------------------===//
 
-/// The product of a side's factors at a point of the sum and a row (or column).
-Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const KLoop &sum,
-                                  const ContractionSide &side, const Group &group, Value *k,
-                                  Value *number) {
-  setPoint(reduce, sum, side.collapsesSum, k);
-  here.setNumber(axes, group.axes, side.collapsesAxes, number);
-  for (mlir::Operation *op : side.slice)
-    e.emitOp(op);
-  Value *result = nullptr;
-  for (mlir::Value factor : side.factors) {
-    Value *value = e.valueOf(factor);
-    result = result ? b.CreateFMul(result, value) : value;
-  }
-  return result;
-}
-
-/// As bits of what is multiplied, which the value is a number of.
-Value *DeviceContraction::narrow(MmaType type, const ContractionOperand &how, Value *value) {
-  if (isBytes(type))
-    return StorageConverter(b).encode(value,
-                                      tgl::ReadOp(how.read).getTensorType().getElementType());
-  return Mma(b, type).narrow(value);
-}
-
 /// As bits of the tile's element type.
-Value *DeviceContraction::evaluate(const Product &product, const Operand &operand,
-                                   const OperandCoord &place) {
-  Value *value =
-      valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, place.k, place.number);
+Value *MmaLoads::evaluate(const MmaProduct &product, const MmaOperand &operand,
+                          const OperandCoord &place) {
+  Value *value = indices.valueAt(product.reduce, product.kLoop, *operand.side, *operand.group,
+                                 place.k, place.number);
   if (operand.type == MmaType::TF32)
     return b.CreateBitCast(value, b.getInt32Ty());
-  return narrow(operand.type, *operand.how, value);
+  return indices.narrow(operand.type, *operand.how, value);
 }
 
 /// Where the element does not exist, 0.
-Value *DeviceContraction::evaluateAt(const Product &product, const Operand &operand, Value *step,
-                                     Value *index) {
+Value *MmaLoads::evaluateAt(const MmaProduct &product, const MmaOperand &operand, Value *step,
+                            Value *index) {
   OperandCoord place = coordOf(product, operand, step, index);
   if (!place.exists)
     return evaluate(product, operand, place);
@@ -309,31 +271,30 @@ Value *DeviceContraction::evaluateAt(const Product &product, const Operand &oper
       Constant::getNullValue(b.getIntNTy(8 * operand.shared.elementBytes)));
 }
 
-SmallVector<Value *> DeviceContraction::evaluateTile(Product &product, Operand &operand,
-                                                     Value *step) {
+SmallVector<Value *> MmaLoads::evaluateTile(MmaProduct &product, MmaOperand &operand, Value *step) {
   SmallVector<Value *> values;
   forVectors(operand, Path::Fast,
              [&](Value *index) { values.push_back(evaluateAt(product, operand, step, index)); });
   return values;
 }
 
-SmallVector<Value *> DeviceContraction::evaluateStep(Product &product, Value *step) {
+SmallVector<Value *> MmaLoads::evaluateStep(MmaProduct &product, Value *step) {
   SmallVector<Value *> values;
-  for (Operand *operand : {&product.a, &product.b})
+  for (MmaOperand *operand : {&product.a, &product.b})
     if (operand->how->staging == Staging::Values)
       values.append(evaluateTile(product, *operand, step));
   return values;
 }
 
-void DeviceContraction::store(const Product &product, const Operand &operand, Value *index,
-                              Value *value, Value *stage) {
+void MmaLoads::store(const MmaProduct &product, const MmaOperand &operand, Value *index,
+                     Value *value, Value *stage) {
   OperandCoord place = coordOf(product, operand, i64(0), index);
   b.CreateAlignedStore(value, addressInStage(operand, place, stage),
                        Align(operand.shared.elementBytes));
 }
 
-void DeviceContraction::storeStep(Product &product, ArrayRef<Value *> values, Value *stage) {
-  for (Operand *operand : {&product.a, &product.b}) {
+void MmaLoads::storeStep(MmaProduct &product, ArrayRef<Value *> values, Value *stage) {
+  for (MmaOperand *operand : {&product.a, &product.b}) {
     if (operand->how->staging != Staging::Values)
       continue;
     for (unsigned index = 0; index < operand->count; ++index) {
@@ -344,8 +305,8 @@ void DeviceContraction::storeStep(Product &product, ArrayRef<Value *> values, Va
 }
 
 /// Without values on the way in registers.
-void DeviceContraction::evaluateToStage(Product &product, Value *step, Value *stage) {
-  for (Operand *operand : {&product.a, &product.b})
+void MmaLoads::evaluateToStage(MmaProduct &product, Value *step, Value *stage) {
+  for (MmaOperand *operand : {&product.a, &product.b})
     if (operand->how->staging == Staging::Values)
       forVectors(*operand, Path::Exact, [&](Value *index) {
         store(product, *operand, index, evaluateAt(product, *operand, step, index), stage);
