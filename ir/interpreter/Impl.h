@@ -15,6 +15,7 @@
 #define TEGULA_IR_INTERPRETER_IMPL_H
 
 #include "ir/interpreter/Interpreter.h"
+#include "ir/tile/Tile.h"
 #include "symbolic/IndexProgram.h"
 #include "llvm/ADT/DenseSet.h"
 #include <bit>
@@ -174,6 +175,8 @@ public:
   unsigned newTensor(llvm::StringRef name, tgl::TglTensorType type, mlir::Location location);
   std::optional<int64_t> sizeValue(const IndexExpr &expr);
   static Kind kindOf(mlir::Type type);
+  /// Slots of a value: tiles and states have several.
+  static unsigned slotCount(mlir::Type type);
   bool failed = false;
 
 private:
@@ -193,6 +196,9 @@ private:
   bool compileAxes(mlir::Operation *op, Code &nodes);
   bool compileScan(mlir::Operation *op, Code &nodes);
   bool compileSort(mlir::Operation *op, Code &nodes);
+  bool compileTile(mlir::Operation *op, Code &nodes);
+  bool compileTileValues(mlir::Operation *op, Code &nodes);
+  void compilePoints(tile::PointsOp op, mlir::Value result, Code &nodes);
   bool compileCall(tgl::CallOp call, Code &nodes);
 
   Frame &frame;

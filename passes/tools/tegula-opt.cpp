@@ -13,6 +13,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipeline.h"
+#include "passes/tile/TilePipeline.h"
 #include "llvm/Support/CommandLine.h"
 
 int main(int argc, char **argv) {
@@ -22,6 +23,7 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   auto counters = std::make_shared<tegula::Counters>();
   tegula::registerTegulaPasses(counters);
+  tegula::registerTilePasses(counters);
   llvm::cl::opt<bool> printCounters("tgl-counters",
                                     llvm::cl::desc("Print what the passes counted"));
   mlir::LogicalResult result =
