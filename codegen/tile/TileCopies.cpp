@@ -66,7 +66,7 @@ void TileEmitter::emitCopy(tile::CopyOp op) {
   if (op.getKind() == tile::CopyKind::Registers) {
     forCopies(op, 1, [&](CopyPlace place) {
       Value *exists = setCopyPoint(op, place);
-      emitBlock(op.getBody().front());
+      emitPoint(op.getBody().front());
       Value *bits = Mma(b, mmaType(type)).narrow(valueOf(op.getYielded()));
       if (exists)
         bits = b.CreateSelect(exists, bits, Constant::getNullValue(bits->getType()));

@@ -76,6 +76,12 @@ void TileEmitter::emitOps(mlir::Block &block) {
       emitTileOp(&op);
 }
 
+void TileEmitter::emitPoint(mlir::Block &point) {
+  for (mlir::Operation &op : point.without_terminator())
+    if (!failed())
+      emitOp(&op);
+}
+
 void TileEmitter::emitTileOp(mlir::Operation *op) {
   TypeSwitch<mlir::Operation *>(op)
       .Case([&](tile::SpanOp span) {
@@ -123,6 +129,8 @@ void TileEmitter::emitTileFor(tile::ForOp op) {
         values[op.getLoopVar()] = iv;
         setParts(op.getIterArgs(), carried);
         emitOps(op.getBody().front());
+        if (failed())
+          return Values(carried);
         Values yielded;
         for (mlir::Value value : op.getYield().getValues())
           append_range(yielded, parts[value]);
@@ -216,7 +224,7 @@ void TileEmitter::emitMap(tile::MapOp op) {
     values[point.getArgument(1)] = clamp(column, columns);
     for (auto [argument, input] : zip_equal(point.getArguments().drop_front(2), op.getInputs()))
       values[argument] = parts[input][number];
-    emitBlock(point);
+    emitPoint(point);
     result.push_back(valueOf(point.getTerminator()->getOperand(0)));
   }
   parts[op] = result;
@@ -238,7 +246,7 @@ void TileEmitter::emitStore(tile::StoreOp op) {
       values[point.getArgument(0)] = row;
       for (auto [argument, input] : zip_equal(point.getArguments().drop_front(1), op.getInputs()))
         values[argument] = parts[input][number];
-      emitBlock(point);
+      emitPoint(point);
     });
   }
 }

@@ -65,6 +65,8 @@ private:
 
   void setBlock();
   void emitOps(mlir::Block &block);
+  /// The region of a point, at the indices and elements that its arguments have.
+  void emitPoint(mlir::Block &point);
   void emitTileOp(mlir::Operation *op);
   void emitTileFor(tile::ForOp op);
   void emitMma(tile::MmaOp op);
