@@ -17,11 +17,11 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static Matched<ProductReductionShape> chooseShape(ParallelOp op, const TargetInfo &target) {
+static Matched<ProductReductionShape> chooseShape(ParallelOp op, const ScheduleRequest &request) {
   Matched<ProductReductionPlan> plan = planProductReduction(op);
   if (!plan)
     return plan.mismatch();
-  return chooseProductReductionShape(*plan, target);
+  return chooseProductReductionShape(*plan, request.target, request.tensorTile);
 }
 
 namespace {
@@ -31,7 +31,7 @@ public:
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
     return request.target.isGpu() && matchesAny(launch, name(), [&](ParallelOp op) {
-             return chooseShape(op, request.target);
+             return chooseShape(op, request);
            });
   }
 
@@ -40,7 +40,7 @@ public:
     // General code is what runs where addresses do not fit.
     generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<ProductReductionShape> shape = chooseShape(op, request.target)) {
+      if (std::optional<ProductReductionShape> shape = chooseShape(op, request)) {
         op->setAttr("product_tile", shape->toAttribute(op.getContext()));
         ++counts.tiled;
       }

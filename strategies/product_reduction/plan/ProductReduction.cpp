@@ -159,16 +159,41 @@ std::optional<ProductReductionShape> ProductReductionShape::of(ParallelOp op) {
   return ProductReductionShape{shape[0], shape[1], shape[2]};
 }
 
+/// Rows that warps share evenly; sums in steps of the 128 bytes of a line in shared memory.
+static constexpr ProductReductionShape shapes[] = {{128, 64, 64}, {64, 64, 64}, {128, 128, 64}};
+
+std::string ProductReductionShape::name() const {
+  return (llvm::Twine(rows) + "x" + llvm::Twine(columns) + "x" + llvm::Twine(depth)).str();
+}
+
+std::vector<std::string> tegula::productTileNames() {
+  std::vector<std::string> names;
+  for (const ProductReductionShape &shape : shapes)
+    names.push_back(shape.name());
+  return names;
+}
+
 Matched<ProductReductionShape>
-tegula::chooseProductReductionShape(const ProductReductionPlan &plan, const TargetInfo &target) {
-  ProductReductionShape shape;
-  // Each block walks all columns: fewer blocks than an eighth of the multiprocessors take longer
-  // than all lanes do.
-  constexpr int64_t blocksInPart = 8;
-  std::optional<int64_t> points = knownPoints(cast<AxesOp>(ParallelOp(plan.op).getOperation()));
-  if (points && *points * blocksInPart < shape.rows * int64_t(target.multiprocessors))
-    return Mismatch{std::to_string(*points) + " rows are too few for tiles of " +
-                        std::to_string(shape.rows),
-                    "", plan.op};
-  return shape;
+tegula::chooseProductReductionShape(const ProductReductionPlan &plan, const TargetInfo &target,
+                                    llvm::StringRef wanted) {
+  llvm::SmallVector<llvm::StringRef> names;
+  wanted.split(names, ',');
+  for (const ProductReductionShape &shape : shapes)
+    if (llvm::is_contained(names, shape.name()))
+      return shape;
+  const ProductReductionShape &usual = shapes[0];
+  // A row of a tile costs a multiprocessor about an eighth of what it costs by lanes, and a wave of
+  // blocks takes as long however few they are.
+  constexpr int64_t rowsOfLanes = 8;
+  auto axes = cast<AxesOp>(ParallelOp(plan.op).getOperation());
+  std::optional<int64_t> points = knownPoints(axes), rows = knownPoints(axes, {plan.rows});
+  if (points && rows && *rows > 0) {
+    int64_t blocks = *points / *rows * int64_t(llvm::divideCeil(*rows, usual.rows));
+    int64_t waves = llvm::divideCeil(blocks, target.multiprocessors);
+    if (waves * target.multiprocessors * usual.rows > rowsOfLanes * *points)
+      return Mismatch{std::to_string(*points) + " rows are too few for tiles of " +
+                          std::to_string(usual.rows),
+                      "", plan.op};
+  }
+  return usual;
 }

@@ -38,14 +38,20 @@ Matched<ProductReductionPlan> planProductReduction(tgl::ParallelOp op);
 struct ProductReductionShape {
   int64_t rows = 128, columns = 64, depth = 64;
 
+  std::string name() const; ///< `128x64x64`
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   /// What the strategy chose for the statement; nothing where it chose nothing.
   static std::optional<ProductReductionShape> of(tgl::ParallelOp op);
 };
 
-/// The shape for the statement; nothing where its rows are known to be too few for the device.
+/// The names of all shapes.
+std::vector<std::string> productTileNames();
+
+/// The shape for the statement: the first that the list `wanted` names (PipelineOptions::tensorTile),
+/// else, where its rows are not known to be too few for the device, the usual one.
 Matched<ProductReductionShape> chooseProductReductionShape(const ProductReductionPlan &plan,
-                                                           const TargetInfo &target);
+                                                           const TargetInfo &target,
+                                                           llvm::StringRef wanted = "");
 
 } // namespace tegula
 
