@@ -163,6 +163,9 @@ public:
   llvm::SmallVector<unsigned> tensors;
 };
 
+/// Slots of a value: tiles and states have several (Tiles.cpp).
+unsigned slotCount(mlir::Type type);
+
 class Compiler {
 public:
   Compiler(Frame &frame, const llvm::StringMap<int64_t> &sizes) : frame(frame), sizes(sizes) {}
@@ -175,14 +178,12 @@ public:
   unsigned newTensor(llvm::StringRef name, tgl::TglTensorType type, mlir::Location location);
   std::optional<int64_t> sizeValue(const IndexExpr &expr);
   static Kind kindOf(mlir::Type type);
-  /// Slots of a value: tiles and states have several.
-  static unsigned slotCount(mlir::Type type);
+  IndexCode indexCode(mlir::Attribute expr, mlir::ValueRange dims, mlir::Location location);
+  llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
   bool failed = false;
 
 private:
   IndexCode indexCode(const IndexExpr &expr, mlir::ValueRange dims, mlir::Location location);
-  IndexCode indexCode(mlir::Attribute expr, mlir::ValueRange dims, mlir::Location location);
-  llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
   MemoKey memoKey(mlir::Operation *op, mlir::ValueRange operands);
   bool variesLessThanItsPlace(mlir::Operation *op);
   /// Reports a write to an input.
@@ -196,9 +197,6 @@ private:
   bool compileAxes(mlir::Operation *op, Code &nodes);
   bool compileScan(mlir::Operation *op, Code &nodes);
   bool compileSort(mlir::Operation *op, Code &nodes);
-  bool compileTile(mlir::Operation *op, Code &nodes);
-  bool compileTileValues(mlir::Operation *op, Code &nodes);
-  void compilePoints(tile::PointsOp op, mlir::Value result, Code &nodes);
   bool compileCall(tgl::CallOp call, Code &nodes);
 
   Frame &frame;
@@ -207,6 +205,9 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> tensorIds;
   llvm::SmallVector<mlir::Operation *> callStack;
 };
+
+/// Compiles an op of the abstract stage of the tile dialect; false where it is none (Tiles.cpp).
+bool compileTile(Compiler &compiler, mlir::Operation *op, Code &nodes);
 
 } // namespace tegula::interp
 

@@ -208,7 +208,7 @@ bool Compiler::compileOp(Operation *op, Code &nodes) {
   if (isa<tgl::YieldOp>(op))
     return true; // its parent reads the values
   return compileAccess(op, nodes) || compileAxes(op, nodes) || compileScan(op, nodes) ||
-         compileSort(op, nodes) || compileTile(op, nodes) || compileArith(op, nodes) ||
+         compileSort(op, nodes) || compileTile(*this, op, nodes) || compileArith(op, nodes) ||
          compileMath(op, nodes);
 }
 

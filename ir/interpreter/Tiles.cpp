@@ -23,7 +23,7 @@ using namespace tegula;
 using namespace tegula::interp;
 using tgl::ReduceKind;
 
-unsigned Compiler::slotCount(Type type) {
+unsigned interp::slotCount(Type type) {
   if (auto tile = dyn_cast<tile::TileType>(type)) {
     unsigned count = 1;
     for (int64_t extent : tile.getShape())
@@ -188,33 +188,33 @@ double identityOf(ReduceKind kind) {
 } // namespace
 
 /// Ops whose region computes a point.
-void Compiler::compilePoints(tile::PointsOp op, mlir::Value result, Code &nodes) {
+static void compilePoints(Compiler &compiler, tile::PointsOp op, mlir::Value result, Code &nodes) {
   auto node = std::make_unique<PointsNode>(op.getLoc());
   for (mlir::Value span : op.getSpans()) {
     node->shape.push_back(cast<tile::SpanType>(span.getType()).getSize());
-    node->spans.push_back(slotOf(span));
+    node->spans.push_back(compiler.slotOf(span));
   }
   for (mlir::Value index : op.getIndexArguments())
-    node->indices.push_back(slotOf(index));
+    node->indices.push_back(compiler.slotOf(index));
   for (mlir::Value input : op.getInputs())
-    node->inputs.push_back(slotOf(input));
+    node->inputs.push_back(compiler.slotOf(input));
   for (mlir::Value element : op.getInputArguments())
-    node->elements.push_back(slotOf(element));
-  compileBlock(*op.getPoint(), node->body);
+    node->elements.push_back(compiler.slotOf(element));
+  compiler.compileBlock(*op.getPoint(), node->body);
   if (result) {
-    node->yielded = slotOf(op.getYielded());
-    node->result = slotOf(result);
+    node->yielded = compiler.slotOf(op.getYielded());
+    node->result = compiler.slotOf(result);
     node->hasFill = isa<tile::OperandOp>(op);
   }
   nodes.push_back(std::move(node));
 }
 
 /// Products, and states of reductions.
-bool Compiler::compileTileValues(Operation *op, Code &nodes) {
+static bool compileTileValues(Compiler &compiler, Operation *op, Code &nodes) {
   Location loc = op->getLoc();
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](tile::ZeroOp zero) {
-        Slot to = slotOf(zero.getResult());
+        Slot to = compiler.slotOf(zero.getResult());
         unsigned count = slotCount(zero.getType());
         nodes.push_back(makeNode(loc, [=](Frame &frame, const Node *) {
           std::fill_n(frame.slots.begin() + to, count, 0);
@@ -222,8 +222,8 @@ bool Compiler::compileTileValues(Operation *op, Code &nodes) {
         return true;
       })
       .Case([&](tile::DotOp dot) {
-        Slot a = slotOf(dot.getA()), b = slotOf(dot.getB()), c = slotOf(dot.getC()),
-             to = slotOf(dot.getResult());
+        Slot a = compiler.slotOf(dot.getA()), b = compiler.slotOf(dot.getB()), c = compiler.slotOf(dot.getC()),
+             to = compiler.slotOf(dot.getResult());
         llvm::ArrayRef<int64_t> shape = dot.getType().getShape();
         unsigned rows = shape[0], columns = shape[1], depth = dot.getA().getType().getShape()[1];
         nodes.push_back(makeNode(loc, [=](Frame &frame, const Node *) {
@@ -238,7 +238,7 @@ bool Compiler::compileTileValues(Operation *op, Code &nodes) {
         return true;
       })
       .Case([&](tile::InitOp init) {
-        Slot to = slotOf(init.getResult());
+        Slot to = compiler.slotOf(init.getResult());
         tile::StateType type = init.getType();
         ReduceKind kind = type.getKind();
         unsigned rows = type.getRows();
@@ -252,8 +252,8 @@ bool Compiler::compileTileValues(Operation *op, Code &nodes) {
         return true;
       })
       .Case([&](tile::ReduceOp reduce) {
-        Slot value = slotOf(reduce.getValue()), span = slotOf(reduce.getColumns()),
-             from = slotOf(reduce.getState()), to = slotOf(reduce.getResult());
+        Slot value = compiler.slotOf(reduce.getValue()), span = compiler.slotOf(reduce.getColumns()),
+             from = compiler.slotOf(reduce.getState()), to = compiler.slotOf(reduce.getResult());
         ReduceKind kind = reduce.getType().getKind();
         unsigned rows = reduce.getType().getRows(), columns = reduce.getColumns().getType().getSize();
         nodes.push_back(makeNode(loc, [=](Frame &frame, const Node *) {
@@ -270,7 +270,7 @@ bool Compiler::compileTileValues(Operation *op, Code &nodes) {
         return true;
       })
       .Case([&](tile::FinishOp finish) {
-        Slot from = slotOf(finish.getState()), to = slotOf(finish.getResult());
+        Slot from = compiler.slotOf(finish.getState()), to = compiler.slotOf(finish.getResult());
         tile::StateType type = finish.getState().getType();
         unsigned rows = type.getRows();
         bool isArg = type.getResultType() != type.getElementType();
@@ -287,25 +287,25 @@ bool Compiler::compileTileValues(Operation *op, Code &nodes) {
       .Default([](Operation *) { return false; });
 }
 
-bool Compiler::compileTile(Operation *op, Code &nodes) {
+bool interp::compileTile(Compiler &compiler, Operation *op, Code &nodes) {
   Location loc = op->getLoc();
   auto slotsOf = [&](auto values) {
     return llvm::map_to_vector(values, [&](mlir::Value value) {
-      return Slots{slotOf(value), slotCount(value.getType())};
+      return Slots{compiler.slotOf(value), slotCount(value.getType())};
     });
   };
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](tile::KernelOp kernel) {
         auto node = std::make_unique<KernelNode>(loc);
-        node->axes = axes(cast<tgl::AxesOp>(op));
-        compileBlock(kernel.getBody().front(), node->body);
+        node->axes = compiler.axes(cast<tgl::AxesOp>(op));
+        compiler.compileBlock(kernel.getBody().front(), node->body);
         nodes.push_back(std::move(node));
         return true;
       })
       .Case([&](tile::SpanOp span) {
-        Slot to = slotOf(span.getResult());
-        IndexCode base = indexCode(span.getBaseAttr(), span.getIndices(), loc),
-                  end = indexCode(span.getEndAttr(), span.getIndices(), loc);
+        Slot to = compiler.slotOf(span.getResult());
+        IndexCode base = compiler.indexCode(span.getBaseAttr(), span.getIndices(), loc),
+                  end = compiler.indexCode(span.getEndAttr(), span.getIndices(), loc);
         nodes.push_back(makeNode(loc, [=](Frame &frame, const Node *node) {
           frame.slots[to] = base.eval(frame, node);
           frame.slots[to + 1] = end.eval(frame, node);
@@ -314,26 +314,26 @@ bool Compiler::compileTile(Operation *op, Code &nodes) {
       })
       .Case([&](tile::ForOp loop) {
         auto node = std::make_unique<TileLoopNode>(loc);
-        node->low = indexCode(loop.getLowAttr(), loop.getIndices(), loc);
-        node->high = indexCode(loop.getHighAttr(), loop.getIndices(), loc);
+        node->low = compiler.indexCode(loop.getLowAttr(), loop.getIndices(), loc);
+        node->high = compiler.indexCode(loop.getHighAttr(), loop.getIndices(), loc);
         node->step = loop.getStep();
-        node->var = slotOf(loop.getLoopVar());
+        node->var = compiler.slotOf(loop.getLoopVar());
         node->inits = slotsOf(loop.getInits());
         node->arguments = slotsOf(loop.getIterArgs());
-        compileBlock(loop.getBody().front(), node->body);
+        compiler.compileBlock(loop.getBody().front(), node->body);
         node->yields = slotsOf(loop.getYield().getValues());
         node->results = slotsOf(loop.getResults());
         nodes.push_back(std::move(node));
         return true;
       })
       .Case<tile::OperandOp, tile::MapOp>([&](auto points) {
-        compilePoints(points, points.getResult(), nodes);
+        compilePoints(compiler, points, points.getResult(), nodes);
         return true;
       })
       .Case([&](tile::StoreOp store) {
-        compilePoints(store, {}, nodes);
+        compilePoints(compiler, store, {}, nodes);
         return true;
       })
       .Case([](tile::YieldOp) { return true; }) // its parent reads the values
-      .Default([&](Operation *) { return compileTileValues(op, nodes); });
+      .Default([&](Operation *) { return compileTileValues(compiler, op, nodes); });
 }
