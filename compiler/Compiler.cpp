@@ -20,6 +20,7 @@
 #include "frontend/check/Signature.h"
 #include "ir/tgl/Tgl.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/tile/TilePipeline.h"
 #include "strategies/ScheduleBlock.h"
 #include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/IR/Verifier.h"
@@ -98,6 +99,9 @@ public:
       return std::move(kernel);
 
     bool isCpu = options.target == "cpu";
+    if (!isCpu)
+      if (Error error = placeTiles())
+        return std::move(error);
     if (Error error = isCpu ? compileForHost() : compileForDevice())
       return std::move(error);
     if (refusesClusters)
@@ -235,6 +239,24 @@ private:
     time(std::min(options.stopAfter, Phase::Schedule),
          [&] { good = mlir::succeeded(manager.run(*ir)) && mlir::succeeded(mlir::verify(*ir)); });
     return good ? Error::success() : defect("a pass failed");
+  }
+
+  /// Kernels of the tile dialect, of statements for which the schedule chose such.
+  Error placeTiles() {
+    PipelineOptions pipeline = options.pipeline;
+    pipeline.runs = runs;
+    bool good = true;
+    auto runManager = [&](auto build) {
+      mlir::PassManager manager(&context);
+      build(manager, pipeline);
+      instrument(manager, pipeline);
+      good = good && mlir::succeeded(manager.run(*ir));
+    };
+    time(Phase::Lower, [&] { runManager(buildTilePipeline); });
+    keep("tile");
+    time(Phase::Lower, [&] { runManager(buildPlacePipeline); });
+    keep("placed");
+    return good ? Error::success() : defect("a pass over tiles failed");
   }
 
   tgl::KernelOp entry() {

@@ -15,6 +15,7 @@
 
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/StatementWork.h"
+#include "codegen/tile/TileEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/schedule/OrderSums.h"
 #include "strategies/contraction/lower/DeviceContraction.h"
@@ -118,6 +119,8 @@ private:
         steps.push_back(loopStep(loop));
       else if (auto parallel = dyn_cast<tgl::ParallelOp>(op))
         steps.push_back(launchStep(parallel));
+      else if (auto tiled = dyn_cast<tile::KernelOp>(op))
+        steps.push_back(tileStep(tiled));
       else if (op.getNumRegions() || isa<tgl::WriteOp>(op))
         fail(&op, op.getName().getStringRef() + " outside of a parallel statement");
       // Temporaries are buffers; scalars are computed anew where they are used.
@@ -160,6 +163,81 @@ private:
     prologue.insert(definition);
   }
 
+  /// What a function for the statement is given; `arguments`: the same for the plan.
+  void inputsOf(tgl::ParallelOp op, DeviceEmitter::Inputs &inputs,
+                std::vector<PlanArgument> *arguments) {
+    SetVector<mlir::Value> leaves;
+    SetVector<mlir::Operation *> prologue;
+    auto visit = [&](mlir::Operation *inner) {
+      for (mlir::Value operand : inner->getOperands())
+        collect(operand, op.getBody(), leaves, prologue);
+    };
+    visit(op);
+    op.getBody().walk(visit);
+
+    inputs.sizes.assign(symbols.begin(), symbols.end());
+    inputs.prologue.assign(prologue.begin(), prologue.end());
+    for (mlir::Value leaf : leaves) {
+      if (isa<tgl::TglTensorType>(leaf.getType()))
+        inputs.tensors.push_back(leaf);
+      else if (scalarIndex.contains(leaf))
+        inputs.scalars.push_back(leaf);
+      else
+        inputs.loopVars.push_back(leaf);
+    }
+    if (!arguments)
+      return;
+    auto add = [&](PlanArgument::Kind kind, unsigned index, IndexExpr size = 0) {
+      PlanArgument argument;
+      argument.kind = kind;
+      argument.index = index;
+      argument.size = size;
+      arguments->push_back(argument);
+    };
+    for (mlir::Value tensor : inputs.tensors)
+      add(PlanArgument::Buffer, bufferIndex.lookup(tensor));
+    for (mlir::Value scalar : inputs.scalars)
+      add(PlanArgument::Scalar, scalarIndex.lookup(scalar));
+    for (mlir::Value loopVar : inputs.loopVars) {
+      auto *found = llvm::find(loopVars, loopVar);
+      if (found == loopVars.end())
+        fail(op, "a value that is neither an argument nor a host loop's variable");
+      add(PlanArgument::Size, 0, IndexExpr::dim(found - loopVars.begin()));
+    }
+    for (StringRef size : inputs.sizes)
+      add(PlanArgument::Size, 0, IndexExpr::symbol(size));
+    add(PlanArgument::Errors, 0);
+    add(PlanArgument::Workspace, 0);
+  }
+
+  /// General code of the statement, and the kernel's where it is placed.
+  PlanStep tileStep(tile::KernelOp tiled) {
+    auto statements = tiled.getOtherwise().getOps<tgl::ParallelOp>();
+    if (!llvm::hasSingleElement(statements)) {
+      fail(tiled, "a kernel in tiles without the statement that it computes");
+      return PlanStep();
+    }
+    tgl::ParallelOp op = *statements.begin();
+    PlanStep step = launchStep(op);
+    std::optional<IndexExpr> blocks = TileEmitter::numBlocks(tiled);
+    if (!TileEmitter::canEmit(tiled) || options.checked || !blocks || !failure.empty())
+      return step;
+    DeviceEmitter::Inputs inputs;
+    inputsOf(op, inputs, nullptr);
+    std::string name =
+        ("tegula_" + kernel.getSymName() + "_" + Twine(numFunctions++) + "_tiles").str();
+    TileEmitter emitter(module, options, code.sites, tiled);
+    emitter.emit(op, name, inputs);
+    if (failure.empty())
+      failure = emitter.error();
+    step.tiles.launches = {{name, *blocks, unsigned(*tiled.getThreads()),
+                            unsigned(*tiled.getSharedBytes()), "rows of a product"}};
+    step.tiles.largestNumber = *blocks;
+    for (mlir::Value tensor : TileEmitter::alignedTensors(tiled))
+      step.tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
+    return step;
+  }
+
   PlanStep launchStep(tgl::ParallelOp op) {
     if (partialWrites(op).empty())
       return launchStep(op, op);
@@ -177,47 +255,8 @@ private:
   PlanStep launchStep(tgl::ParallelOp op, tgl::ParallelOp tiled) {
     auto axes = cast<tgl::AxesOp>(op.getOperation());
     PlanStep step;
-    SetVector<mlir::Value> leaves;
-    SetVector<mlir::Operation *> prologue;
-    auto visit = [&](mlir::Operation *inner) {
-      for (mlir::Value operand : inner->getOperands())
-        collect(operand, op.getBody(), leaves, prologue);
-    };
-    visit(op);
-    op.getBody().walk(visit);
-
     DeviceEmitter::Inputs inputs;
-    inputs.sizes.assign(symbols.begin(), symbols.end());
-    inputs.prologue.assign(prologue.begin(), prologue.end());
-    for (mlir::Value leaf : leaves) {
-      if (isa<tgl::TglTensorType>(leaf.getType()))
-        inputs.tensors.push_back(leaf);
-      else if (scalarIndex.contains(leaf))
-        inputs.scalars.push_back(leaf);
-      else
-        inputs.loopVars.push_back(leaf);
-    }
-    auto add = [&](PlanArgument::Kind kind, unsigned index, IndexExpr size = 0) {
-      PlanArgument argument;
-      argument.kind = kind;
-      argument.index = index;
-      argument.size = size;
-      step.arguments.push_back(argument);
-    };
-    for (mlir::Value tensor : inputs.tensors)
-      add(PlanArgument::Buffer, bufferIndex.lookup(tensor));
-    for (mlir::Value scalar : inputs.scalars)
-      add(PlanArgument::Scalar, scalarIndex.lookup(scalar));
-    for (mlir::Value loopVar : inputs.loopVars) {
-      auto *found = llvm::find(loopVars, loopVar);
-      if (found == loopVars.end())
-        fail(op, "a value that is neither an argument nor a host loop's variable");
-      add(PlanArgument::Size, 0, IndexExpr::dim(found - loopVars.begin()));
-    }
-    for (StringRef size : inputs.sizes)
-      add(PlanArgument::Size, 0, IndexExpr::symbol(size));
-    add(PlanArgument::Errors, 0);
-    add(PlanArgument::Workspace, 0);
+    inputsOf(op, inputs, &step.arguments);
 
     // Axes whose extents the host can tell are numbered.
     SmallVector<unsigned> outer;

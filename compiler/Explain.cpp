@@ -11,6 +11,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/Remarks.h"
 #include "strategies/contraction/plan/TensorTile.h"
+#include "strategies/product_reduction/plan/ProductReduction.h"
 #include "strategies/recurrence/plan/Recurrence.h"
 #include "strategies/scan/plan/ScanTile.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
@@ -204,6 +205,11 @@ static void describeTile(tgl::LaunchOp launch, LaunchExplanation &explanation) {
                          " points of the loop";
       if (Matched<TileLoopPlan> plan = planTileLoop(op))
         explanation.unit = LaunchUnit::TensorHalf;
+      return;
+    }
+    if (std::optional<ProductReductionShape> shape = ProductReductionShape::of(op)) {
+      explanation.tile = shape->name();
+      explanation.unit = LaunchUnit::TensorHalf;
       return;
     }
     if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op)) {

@@ -127,9 +127,9 @@ struct Stage {
 };
 
 static constexpr Stage stages[] = {
-    {"ast", Phase::Parse},    {"tgl", Phase::Emit},       {"scheduled", Phase::Schedule},
-    {"placed", Phase::Lower}, {"llvm", Phase::EmitPtx},   {"asm", Phase::EmitPtx},
-    {"ptx", Phase::EmitPtx},  {"cubin", Phase::Assemble},
+    {"ast", Phase::Parse},   {"tgl", Phase::Emit},     {"scheduled", Phase::Schedule},
+    {"tile", Phase::Lower},  {"placed", Phase::Lower}, {"llvm", Phase::EmitPtx},
+    {"asm", Phase::EmitPtx}, {"ptx", Phase::EmitPtx},  {"cubin", Phase::Assemble},
 };
 
 /// What explain-layout prints; no stage that --emit names.
@@ -169,7 +169,8 @@ static std::optional<Stage> wantedStage(bool isDevice) {
     errs() << ", not '" << name << "'\n";
     return std::nullopt;
   }
-  bool deviceOnly = stage->name == "placed" || stage->name == "ptx" || stage->name == "cubin";
+  bool deviceOnly = stage->name == "tile" || stage->name == "placed" || stage->name == "ptx" ||
+                    stage->name == "cubin";
   if (deviceOnly && !isDevice) {
     errs() << "tegula: --emit=" << name << " needs a device target: --target=sm_90a\n";
     return std::nullopt;
@@ -278,7 +279,7 @@ static std::string drawLayouts(const CompiledKernel &kernel) {
 
 /// Layouts as comments of the IR that they belong to.
 static std::string placedText(const CompiledKernel &kernel) {
-  std::string text = kernel.stages.at("scheduled"), layouts = drawLayouts(kernel);
+  std::string text = kernel.stages.at("placed"), layouts = drawLayouts(kernel);
   SmallVector<StringRef> lines;
   StringRef(layouts).split(lines, '\n', -1, /*KeepEmpty=*/true);
   for (StringRef line : ArrayRef(lines).drop_back())
@@ -372,7 +373,7 @@ static bool readOptions(CompileOptions &options, std::optional<Stage> &stage) {
   }
   options.alignment = alignment;
   options.stopAfter = stage->phase;
-  options.keepStages = {stage->name == "placed" ? "scheduled" : stage->name.str()};
+  options.keepStages = {stage->name.str()};
   options.lineTables = lineTables;
   options.printLocations = locations;
   for (const std::string &name : disabled)

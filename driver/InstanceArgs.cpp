@@ -8,6 +8,7 @@
 #include "driver/InstanceArgs.h"
 #include "bench/RefFile.h"
 #include "strategies/contraction/plan/TensorTile.h"
+#include "strategies/product_reduction/plan/ProductReduction.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -143,6 +144,7 @@ bool isPrecision(StringRef name) {
 
 bool isTensorTile(StringRef name) {
   std::vector<std::string> names = tensorTileNames();
+  append_range(names, productTileNames());
   SmallVector<StringRef> statements;
   name.split(statements, ',');
   for (StringRef statement : statements) {

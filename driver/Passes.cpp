@@ -8,6 +8,7 @@
 #include "driver/Commands.h"
 #include "passes/Phases.h"
 #include "passes/Pipeline.h"
+#include "passes/tile/TilePipeline.h"
 #include "support/Switches.h"
 #include "llvm/Support/JSON.h"
 
@@ -32,7 +33,9 @@ struct Row {
 
 static std::vector<Row> rows() {
   std::vector<Row> all;
-  for (const PipelinePass &pass : pipelinePasses())
+  std::vector<PipelinePass> passes = pipelinePasses();
+  append_range(passes, tilePipelinePasses());
+  for (const PipelinePass &pass : passes)
     all.push_back({pass.name, "pass", pass.phase, pass.sentence,
                    !pass.onGpu   ? "cpu"
                    : !pass.onCpu ? "device"

@@ -316,7 +316,8 @@ bool tegula::isOfRowClusters(KernelOp scheduled, const ScheduleSetting &setting)
     if (!isa<LaunchOp>(op->getParentOp()))
       return;
     isRecurrence |= op->hasAttr("recurrence");
-    isGeneral |= !op->hasAttr("tile") && !op->hasAttr("row_tile") && !op->hasAttr("recurrence");
+    isGeneral |= !op->hasAttr("tile") && !op->hasAttr("row_tile") && !op->hasAttr("product_tile") &&
+                 !op->hasAttr("recurrence");
   });
   return setting.keyword == "cluster" && isGeneral && !isRecurrence;
 }

@@ -11,6 +11,7 @@ using namespace tegula;
 
 llvm::ArrayRef<const Strategy *> tegula::strategies() {
   static const Strategy *const list[] = {&recurrenceStrategy(), &tileLoopStrategy(),
-                                         &contractionStrategy(), &generalStrategy()};
+                                         &contractionStrategy(), &productReductionStrategy(),
+                                         &generalStrategy()};
   return list;
 }

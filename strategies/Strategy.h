@@ -73,6 +73,8 @@ const Strategy &contractionStrategy();
 const Strategy &tileLoopStrategy();
 /// Loops over time with weights in registers.
 const Strategy &recurrenceStrategy();
+/// Reductions over the columns of products on tensor cores.
+const Strategy &productReductionStrategy();
 /// The strategy of last resort.
 const Strategy &generalStrategy();
 

@@ -30,7 +30,17 @@ Type *Emitter::positionType(tgl::ReduceOp op) {
 }
 
 Emitter::Accumulator Emitter::initialAccumulator(tgl::ReduceOp op) {
-  Type *type = typeOf(reducedType(op));
+  bool hasPosition = isArg(op.getKind());
+  Accumulator initial = initialAccumulator(op.getKind(), typeOf(reducedType(op)),
+                                           hasPosition ? positionType(op) : nullptr);
+  if (initial.empty()) {
+    fail(op, "this reduction is expanded before code generation");
+    return {ConstantFP::get(typeOf(op.getType()), 0)};
+  }
+  return initial;
+}
+
+Emitter::Accumulator Emitter::initialAccumulator(ReduceKind kind, Type *type, Type *position) {
   auto number = [&](double real, int64_t integer) -> Constant * {
     return type->isFloatingPointTy() ? ConstantFP::get(type, real)
                                      : cast<Constant>(ConstantInt::getSigned(type, integer));
@@ -42,7 +52,7 @@ Emitter::Accumulator Emitter::initialAccumulator(tgl::ReduceOp op) {
     return ConstantInt::get(type, lowest ? APInt::getSignedMinValue(width)
                                          : APInt::getSignedMaxValue(width));
   };
-  switch (op.getKind()) {
+  switch (kind) {
   case ReduceKind::Sum:
   case ReduceKind::Count:
     // -0.0 is the identity of addition, but over nothing a sum is +0.
@@ -59,17 +69,15 @@ Emitter::Accumulator Emitter::initialAccumulator(tgl::ReduceOp op) {
     return {b.getTrue()};
   case ReduceKind::ArgMax:
   case ReduceKind::ArgMin:
-    return {extreme(op.getKind() == ReduceKind::ArgMax),
-            Constant::getAllOnesValue(positionType(op))};
+    return {extreme(kind == ReduceKind::ArgMax), Constant::getAllOnesValue(position)};
   case ReduceKind::Var:
     return {number(0, 0), number(0, 0), number(0, 0), number(0, 0)};
   default:
-    fail(op, "this reduction is expanded before code generation");
-    return {number(0, 0)};
+    return {};
   }
 }
 
-Emitter::Accumulator Emitter::combine(tgl::ReduceOp op, const Accumulator &lhs,
+Emitter::Accumulator Emitter::combine(ReduceKind kind, const Accumulator &lhs,
                                       const Accumulator &rhs) {
   bool isFloat = lhs[0]->getType()->isFPOrFPVectorTy();
   auto extreme = [&](bool largest) {
@@ -77,7 +85,7 @@ Emitter::Accumulator Emitter::combine(tgl::ReduceOp op, const Accumulator &lhs,
       return emitExtreme(largest ? Intrinsic::maximum : Intrinsic::minimum, lhs[0], rhs[0]);
     return b.CreateBinaryIntrinsic(largest ? Intrinsic::smax : Intrinsic::smin, lhs[0], rhs[0]);
   };
-  switch (op.getKind()) {
+  switch (kind) {
   case ReduceKind::Sum:
   case ReduceKind::Count:
     return {isFloat ? b.CreateFAdd(lhs[0], rhs[0]) : b.CreateAdd(lhs[0], rhs[0])};
@@ -94,7 +102,7 @@ Emitter::Accumulator Emitter::combine(tgl::ReduceOp op, const Accumulator &lhs,
   case ReduceKind::ArgMax:
   case ReduceKind::ArgMin: {
     // rhs wins if it is there and lhs is not, if it is better, or as good and earlier.
-    Value *better = isBetter(op, lhs[0], rhs[0]), *worse = isBetter(op, rhs[0], lhs[0]);
+    Value *better = isBetter(kind, lhs[0], rhs[0]), *worse = isBetter(kind, rhs[0], lhs[0]);
     Value *equal = b.CreateNot(b.CreateOr(better, worse));
     Value *none = Constant::getAllOnesValue(lhs[1]->getType());
     Value *present = b.CreateICmpNE(rhs[1], none);
@@ -111,8 +119,8 @@ Emitter::Accumulator Emitter::combine(tgl::ReduceOp op, const Accumulator &lhs,
 }
 
 /// Whether the right number is better than the left one: nan is best.
-Value *Emitter::isBetter(tgl::ReduceOp op, Value *lhs, Value *rhs) {
-  bool largest = op.getKind() == ReduceKind::ArgMax;
+Value *Emitter::isBetter(ReduceKind kind, Value *lhs, Value *rhs) {
+  bool largest = kind == ReduceKind::ArgMax;
   if (!lhs->getType()->isFPOrFPVectorTy())
     return largest ? b.CreateICmpSGT(rhs, lhs) : b.CreateICmpSLT(rhs, lhs);
   Value *beats = largest ? b.CreateFCmpUGT(rhs, lhs) : b.CreateFCmpULT(rhs, lhs); // or one is nan
@@ -120,7 +128,7 @@ Value *Emitter::isBetter(tgl::ReduceOp op, Value *lhs, Value *rhs) {
 }
 
 /// The next point of an argmax or argmin, which is later than all that the accumulator has seen.
-Emitter::Accumulator Emitter::takeNext(tgl::ReduceOp op, Accumulator accumulator, Accumulator point,
+Emitter::Accumulator Emitter::takeNext(ReduceKind kind, Accumulator accumulator, Accumulator point,
                                        Value *counts) {
   for (auto [element, before] : zip_equal(point, accumulator)) {
     Value *operands[] = {element, before};
@@ -130,7 +138,7 @@ Emitter::Accumulator Emitter::takeNext(tgl::ReduceOp op, Accumulator accumulator
   }
   Value *first =
       b.CreateICmpEQ(accumulator[1], Constant::getAllOnesValue(accumulator[1]->getType()));
-  Value *take = emitAnd(counts, b.CreateOr(first, isBetter(op, accumulator[0], point[0])));
+  Value *take = emitAnd(counts, b.CreateOr(first, isBetter(kind, accumulator[0], point[0])));
   for (auto [element, before] : zip_equal(point, accumulator)) {
     Value *operands[] = {take, element, before};
     align(operands);
@@ -164,7 +172,7 @@ Emitter::Accumulator Emitter::emitReducePoint(tgl::ReduceOp op, Accumulator accu
   if (lanes && lanes->mask && is_contained(op.getAxes(), lanes->axis))
     counts = emitAnd(counts, lanes->mask);
   if (isArg(op.getKind()))
-    return takeNext(op, accumulator, std::move(point), counts);
+    return takeNext(op.getKind(), accumulator, std::move(point), counts);
   if (counts) {
     Accumulator identity = initialAccumulator(op);
     for (auto [element, neutral] : zip_equal(point, identity)) {

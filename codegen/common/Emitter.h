@@ -296,14 +296,20 @@ public:
   /// EmitVariances.cpp says for var. Where all lanes count alike the number is a scalar.
   using Accumulator = llvm::SmallVector<llvm::Value *>;
   Accumulator initialAccumulator(tgl::ReduceOp op);
-  Accumulator combine(tgl::ReduceOp op, const Accumulator &lhs, const Accumulator &rhs);
+  /// `position`: the type of the position that argmax and argmin return. Nothing for kinds that are
+  /// expanded before code generation.
+  Accumulator initialAccumulator(tgl::ReduceKind kind, llvm::Type *type, llvm::Type *position);
+  Accumulator combine(tgl::ReduceKind kind, const Accumulator &lhs, const Accumulator &rhs);
+  Accumulator combine(tgl::ReduceOp op, const Accumulator &lhs, const Accumulator &rhs) {
+    return combine(op.getKind(), lhs, rhs);
+  }
   Accumulator combineVariances(const Accumulator &lhs, const Accumulator &rhs);
   /// The accumulator for lanes that are all alike so far.
   Accumulator splatAccumulator(tgl::ReduceOp op, Accumulator accumulator, unsigned width);
   /// The type of the position that argmax and argmin return.
   llvm::Type *positionType(tgl::ReduceOp op);
-  llvm::Value *isBetter(tgl::ReduceOp op, llvm::Value *lhs, llvm::Value *rhs);
-  Accumulator takeNext(tgl::ReduceOp op, Accumulator accumulator, Accumulator point,
+  llvm::Value *isBetter(tgl::ReduceKind kind, llvm::Value *lhs, llvm::Value *rhs);
+  Accumulator takeNext(tgl::ReduceKind kind, Accumulator accumulator, Accumulator point,
                        llvm::Value *counts);
   llvm::Value *resultOf(tgl::ReduceOp op, const Accumulator &accumulator);
   /// Emits the body at the current axes and adds its value.

@@ -144,6 +144,10 @@ protected:
   void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body) override;
   void emitTemp(tgl::TempOp op) override;
   void emitSort(tgl::SortOp op) override;
+  /// The block's dynamic shared memory.
+  llvm::Value *dynamicShared();
+  /// Combines the accumulators of so many neighbouring threads of a warp: all get the result.
+  Accumulator combineWarp(tgl::ReduceKind kind, Accumulator accumulator, unsigned threads);
 
 private:
   llvm::Function *function = nullptr;
@@ -310,7 +314,6 @@ private:
   void prefetchFirstRow();
   RowDistribution rowDistribution() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
-  llvm::Value *dynamicShared();
   void allocateClusterBarriers(tgl::ParallelOp op);
   Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 
@@ -355,7 +358,9 @@ private:
   std::pair<llvm::Value *, llvm::Value *> scanTeam(mlir::Operation *op, llvm::Value *own,
                                                    llvm::GlobalVariable *totals);
   llvm::SmallVector<tgl::ReduceOp> takeTogether(tgl::ReduceOp first);
-  Accumulator combineWarp(tgl::ReduceOp op, Accumulator accumulator, unsigned threads);
+  Accumulator combineWarp(tgl::ReduceOp op, Accumulator accumulator, unsigned threads) {
+    return combineWarp(op.getKind(), std::move(accumulator), threads);
+  }
   Accumulator combineTeam(tgl::ReduceOp op, Accumulator accumulator);
   void allocateTemporaries();
   llvm::GlobalVariable *shared(llvm::Type *type, const llvm::Twine &name);

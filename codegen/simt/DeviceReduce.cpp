@@ -276,14 +276,14 @@ Value *DeviceEmitter::shuffle(Value *value, Intrinsic::ID id, Value *lane, unsig
 }
 
 /// Neighbouring threads, then pairs of them, and so on: all get the result.
-Emitter::Accumulator DeviceEmitter::combineWarp(tgl::ReduceOp op, Accumulator accumulator,
+Emitter::Accumulator DeviceEmitter::combineWarp(tgl::ReduceKind kind, Accumulator accumulator,
                                                 unsigned threads) {
   for (unsigned distance = 1; distance < threads; distance *= 2) {
     Accumulator other;
     for (Value *element : accumulator)
       other.push_back(
           shuffle(element, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(distance), warp - 1));
-    accumulator = combine(op, accumulator, other);
+    accumulator = combine(kind, accumulator, other);
   }
   return accumulator;
 }

@@ -15,6 +15,7 @@
 #define TEGULA_IR_INTERPRETER_IMPL_H
 
 #include "ir/interpreter/Interpreter.h"
+#include "ir/tile/Tile.h"
 #include "symbolic/IndexProgram.h"
 #include "llvm/ADT/DenseSet.h"
 #include <bit>
@@ -162,6 +163,9 @@ public:
   llvm::SmallVector<unsigned> tensors;
 };
 
+/// Slots of a value: tiles and states have several (Tiles.cpp).
+unsigned slotCount(mlir::Type type);
+
 class Compiler {
 public:
   Compiler(Frame &frame, const llvm::StringMap<int64_t> &sizes) : frame(frame), sizes(sizes) {}
@@ -174,11 +178,11 @@ public:
   unsigned newTensor(llvm::StringRef name, tgl::TglTensorType type, mlir::Location location);
   std::optional<int64_t> sizeValue(const IndexExpr &expr);
   static Kind kindOf(mlir::Type type);
+  IndexCode indexCode(mlir::Attribute expr, mlir::ValueRange dims, mlir::Location location);
+  llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
   bool failed = false;
 
   IndexCode indexCode(const IndexExpr &expr, mlir::ValueRange dims, mlir::Location location);
-  IndexCode indexCode(mlir::Attribute expr, mlir::ValueRange dims, mlir::Location location);
-  llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
   MemoKey memoKey(mlir::Operation *op, mlir::ValueRange operands);
   bool variesLessThanItsPlace(mlir::Operation *op);
   /// Reports a write to an input.
@@ -201,6 +205,8 @@ bool compileArith(Compiler &compiler, mlir::Operation *op, Code &nodes);
 bool compileMath(Compiler &compiler, mlir::Operation *op, Code &nodes);
 bool compileScan(Compiler &compiler, mlir::Operation *op, Code &nodes);
 bool compileSort(Compiler &compiler, mlir::Operation *op, Code &nodes);
+/// Compiles an op of the abstract stage of the tile dialect; false where it is none (Tiles.cpp).
+bool compileTile(Compiler &compiler, mlir::Operation *op, Code &nodes);
 
 } // namespace tegula::interp
 

@@ -160,7 +160,7 @@ Kind Compiler::kindOf(Type type) {
 Slot Compiler::slotOf(Value value) {
   auto [entry, isNew] = valueSlots.try_emplace(value, unsigned(frame.slots.size()));
   if (isNew)
-    frame.slots.push_back(0);
+    frame.slots.resize(frame.slots.size() + slotCount(value.getType()), 0);
   return entry->second;
 }
 
@@ -208,8 +208,8 @@ bool Compiler::compileOp(Operation *op, Code &nodes) {
   if (isa<tgl::YieldOp>(op))
     return true; // its parent reads the values
   return compileAccess(op, nodes) || compileAxes(op, nodes) || compileScan(*this, op, nodes) ||
-         compileSort(*this, op, nodes) || compileArith(*this, op, nodes) ||
-         compileMath(*this, op, nodes);
+         compileSort(*this, op, nodes) || compileTile(*this, op, nodes) ||
+         compileArith(*this, op, nodes) || compileMath(*this, op, nodes);
 }
 
 bool Compiler::compileBlock(mlir::Block &block, Code &nodes) {

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/Random.h"
 #include "ir/interpreter/Interpreter.h"
+#include "ir/tile/Tile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
@@ -206,7 +207,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "Runs textual tgl IR on made-up data\n");
   DialectRegistry registry;
-  registry.insert<tgl::TglDialect, func::FuncDialect, scf::SCFDialect>();
+  registry.insert<tgl::TglDialect, tile::TileDialect, func::FuncDialect, scf::SCFDialect>();
   MLIRContext context(registry);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler diagnostics(sources, &context);

@@ -1,0 +1,253 @@
+//===- TileEmitter.cpp - The placed stage of the tile dialect as LLVM IR ----------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/tile/TileEmitter.h"
+
+#include "codegen/async/Async.h"
+#include "ir/tgl/TglUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ReduceKind;
+
+//===----------------------------------------------------------------------===//
+// What the host knows
+//===----------------------------------------------------------------------===//
+
+std::optional<IndexExpr> TileEmitter::numBlocks(tile::KernelOp kernel) {
+  IndexExpr blocks = 1;
+  for (const tgl::AxisRange &range : getAxisRanges(cast<tgl::AxesOp>(kernel.getOperation()))) {
+    if (!range.lo.operands().empty() || !range.hi.operands().empty())
+      return std::nullopt;
+    blocks = blocks * IndexExpr::max((range.hi - range.lo).expr(), 0);
+  }
+  return blocks;
+}
+
+SmallVector<mlir::Value> TileEmitter::alignedTensors(tile::KernelOp kernel) {
+  SetVector<mlir::Value> tensors;
+  kernel.getBody().walk([&](tile::CopyOp copy) {
+    if (copy.getKind() == tile::CopyKind::CpAsync)
+      tensors.insert(copy.getYielded().getDefiningOp<tgl::ReadOp>().getTensor());
+  });
+  return tensors.takeVector();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+void TileEmitter::emit(tgl::ParallelOp statement, const Twine &name, const Inputs &inputs) {
+  emitTileFunction(statement, name, inputs, *kernel.getThreads(), [&](Value *) {
+    thread = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+    lane = b.CreateAnd(thread, i32(31));
+    shared = dynamicShared();
+    setBlock();
+    emitOps(kernel.getBody().front());
+  });
+}
+
+/// Sets the kernel's axes to those of the block: the last is fastest.
+void TileEmitter::setBlock() {
+  auto axes = cast<tgl::AxesOp>(kernel.getOperation());
+  Value *number = b.CreateZExt(
+      b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}), b.getInt64Ty());
+  for (unsigned axis = axes.getAxes().size(); axis-- > 0;) {
+    tgl::AxisRange range = getAxisRange(axes, axis);
+    Value *digit = number;
+    if (axis > 0) {
+      Value *extent = emitIndex(range.hi - range.lo);
+      digit = b.CreateURem(number, extent);
+      number = b.CreateUDiv(number, extent);
+    }
+    values[axes.getAxes()[axis]] = b.CreateAdd(digit, emitIndex(range.lo));
+  }
+}
+
+void TileEmitter::emitOps(mlir::Block &block) {
+  for (mlir::Operation &op : block)
+    if (!isa<tile::YieldOp>(op) && !failed())
+      emitTileOp(&op);
+}
+
+void TileEmitter::emitPoint(mlir::Block &point) {
+  for (mlir::Operation &op : point.without_terminator())
+    if (!failed())
+      emitOp(&op);
+}
+
+void TileEmitter::emitTileOp(mlir::Operation *op) {
+  TypeSwitch<mlir::Operation *>(op)
+      .Case([&](tile::SpanOp span) {
+        spans[span] = {emitIndex(span.getBaseExpr()), emitIndex(span.getEndExpr()), span.isFull()};
+      })
+      .Case([&](tile::AllocOp alloc) {
+        parts[alloc] = {b.CreateInBoundsGEP(b.getInt8Ty(), shared, i32(*alloc.getOffset()))};
+      })
+      .Case([&](tile::ZeroOp zero) {
+        Layout layout = layoutOf(zero.getType().getShape(), zero.getType().getLayout());
+        parts[zero].assign(layout.numAccumulators,
+                           Constant::getNullValue(typeOf(zero.getType().getElementType())));
+      })
+      .Case([&](tile::ForOp loop) { emitTileFor(loop); })
+      .Case([&](tile::CopyOp copy) { emitCopy(copy); })
+      .Case([&](tile::CommitOp commit) { parts[commit] = {async::commitCopies(b)}; })
+      .Case([&](tile::AwaitOp await) { async::awaitCopies(b, parts[await.getToken()].front()); })
+      .Case([&](tile::BarrierOp) {
+        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
+      })
+      .Case([&](tile::MmaOp mma) { emitMma(mma); })
+      .Case([&](tile::MapOp map) { emitMap(map); })
+      .Case([&](tile::InitOp init) { emitInit(init); })
+      .Case([&](tile::ReduceOp reduce) { emitStateReduce(reduce); })
+      .Case([&](tile::FinishOp finish) { emitFinish(finish); })
+      .Case([&](tile::StoreOp store) { emitStore(store); })
+      .Default([&](mlir::Operation *other) { fail(other, "is not of the placed stage"); });
+}
+
+void TileEmitter::emitTileFor(tile::ForOp op) {
+  Values inits;
+  for (mlir::Value init : op.getInits())
+    append_range(inits, parts[init]);
+  auto setParts = [&](auto to, ArrayRef<Value *> all) {
+    for (auto [value, init] : zip_equal(to, op.getInits())) {
+      size_t count = parts[init].size();
+      parts[value].assign(all.begin(), all.begin() + count);
+      all = all.drop_front(count);
+    }
+  };
+  keepNextLoopRolled = true;
+  Values results = emitLoop(
+      emitIndex(op.getLowExpr()), emitIndex(op.getHighExpr()), i64(op.getStep()), inits,
+      [&](Value *iv, ArrayRef<Value *> carried) {
+        values[op.getLoopVar()] = iv;
+        setParts(op.getIterArgs(), carried);
+        emitOps(op.getBody().front());
+        if (failed())
+          return Values(carried);
+        Values yielded;
+        for (mlir::Value value : op.getYield().getValues())
+          append_range(yielded, parts[value]);
+        return yielded;
+      },
+      "tile");
+  setParts(op.getResults(), results);
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+TileEmitter::Layout TileEmitter::layoutOf(ArrayRef<int64_t> shape, tile::MmaLayoutAttr attribute) {
+  Layout layout;
+  layout.tile = {shape[0], shape.size() > 1 ? shape[1] : 16 * attribute.getWarpColumns(),
+                 attribute.getWarpRows(), attribute.getWarpColumns(), 1};
+  layout.corner = warpCorner(b, layout.tile, thread);
+  layout.numRows = shape[0] / attribute.getWarpRows() / 8;
+  layout.numAccumulators = shape.size() > 1 ? accumulatorsPerThread(layout.tile) : layout.numRows;
+  return layout;
+}
+
+/// Rows of a thread lie eight apart.
+unsigned TileEmitter::rowNumber(const Layout &layout, unsigned accumulator) {
+  return fragmentStep(layout.tile, accumulator).down / 8;
+}
+
+Value *TileEmitter::rowOf(const Layout &layout, unsigned row, const Span &rows) {
+  Value *inTile =
+      b.CreateAdd(b.CreateAdd(layout.corner.row, b.CreateLShr(lane, i32(2))), i32(8 * row));
+  return b.CreateAdd(rows.base, wide(inTile));
+}
+
+std::pair<Value *, Value *> TileEmitter::pointOf(const Layout &layout, unsigned number,
+                                                 const Span &rows, const Span &columns) {
+  TileCoord at = mmaAccumulatorAt(b, layout.tile, layout.corner, lane, number);
+  return {b.CreateAdd(rows.base, wide(at.row)), b.CreateAdd(columns.base, wide(at.column))};
+}
+
+Value *TileEmitter::clamp(Value *point, const Span &span) {
+  if (span.isFull)
+    return point;
+  return b.CreateBinaryIntrinsic(Intrinsic::smin, point, b.CreateSub(span.end, i64(1)));
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+void TileEmitter::emitMma(tile::MmaOp op) {
+  tile::SharedType aType = op.getA().getType(), bType = op.getB().getType();
+  Layout layout = layoutOf(op.getType().getShape(), op.getType().getLayout());
+  Mma core(b, mmaType(aType));
+  unsigned rowBlocks = layout.tile.rows / layout.tile.warpRows / 16,
+           columnBlocks = layout.tile.columns / layout.tile.warpColumns / 16;
+  std::vector<std::array<Value *, 4>> sums(rowBlocks * columnBlocks * 2);
+  for (auto [number, value] : enumerate(parts[op.getC()]))
+    sums[number / 4][number % 4] = value;
+  auto load = [&](mlir::Value operand, tile::SharedType type, Value *first, unsigned blocks,
+                  unsigned step) {
+    SmallVector<std::array<Value *, 4>> words;
+    for (unsigned block = 0; block < blocks; ++block)
+      words.push_back(core.loadBlock(sharedLayout(type), parts[operand].front(), lane, first, block,
+                                     i32(step)));
+    return words;
+  };
+  for (unsigned step = 0; step < Mma::steps; ++step) {
+    auto rows = load(op.getA(), aType, layout.corner.row, rowBlocks, step);
+    auto columns = load(op.getB(), bType, layout.corner.column, columnBlocks, step);
+    for (unsigned r = 0; r < rowBlocks; ++r)
+      for (unsigned c = 0; c < 2 * columnBlocks; ++c) {
+        const std::array<Value *, 4> &words = columns[c / 2];
+        std::array<Value *, 4> &sum = sums[r * 2 * columnBlocks + c];
+        sum = core.multiply(rows[r], {words[c % 2], words[c % 2 + 2]}, sum);
+      }
+  }
+  Values &result = parts[op];
+  result.clear();
+  for (const std::array<Value *, 4> &fragment : sums)
+    append_range(result, fragment);
+}
+
+void TileEmitter::emitMap(tile::MapOp op) {
+  Layout layout = layoutOf(op.getType().getShape(), op.getType().getLayout());
+  const Span rows = spans[op.getSpans()[0]], columns = spans[op.getSpans()[1]];
+  mlir::Block &point = op.getBody().front();
+  Values result;
+  for (unsigned number = 0; number < layout.numAccumulators && !failed(); ++number) {
+    auto [row, column] = pointOf(layout, number, rows, columns);
+    values[point.getArgument(0)] = clamp(row, rows);
+    values[point.getArgument(1)] = clamp(column, columns);
+    for (auto [argument, input] : zip_equal(point.getArguments().drop_front(2), op.getInputs()))
+      values[argument] = parts[input][number];
+    emitPoint(point);
+    result.push_back(valueOf(point.getTerminator()->getOperand(0)));
+  }
+  parts[op] = result;
+}
+
+void TileEmitter::emitStore(tile::StoreOp op) {
+  auto type = cast<tile::TileType>(op.getInputs()[0].getType());
+  if (type.getShape().size() != 1)
+    return fail(op, "stores of two dims are not translated yet");
+  Layout layout = layoutOf(type.getShape(), type.getLayout());
+  const Span rows = spans[op.getSpans()[0]];
+  mlir::Block &point = op.getBody().front();
+  // Four lanes have each row.
+  Value *isFirst = b.CreateICmpEQ(b.CreateAnd(lane, i32(3)), i32(0));
+  for (unsigned number = 0; number < layout.numRows; ++number) {
+    Value *row = rowOf(layout, number, rows);
+    Value *exists = rows.isFull ? isFirst : b.CreateAnd(isFirst, b.CreateICmpSLT(row, rows.end));
+    emitIf(exists, [&] {
+      values[point.getArgument(0)] = row;
+      for (auto [argument, input] : zip_equal(point.getArguments().drop_front(1), op.getInputs()))
+        values[argument] = parts[input][number];
+      emitPoint(point);
+    });
+  }
+}

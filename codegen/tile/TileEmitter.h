@@ -1,0 +1,117 @@
+//===- TileEmitter.h - The placed stage of the tile dialect as LLVM IR -*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each op of a placed kernel is translated by itself: its tiles are a thread's registers, in the
+// order of their layout; regions of scalars are written out for each element by the emitter of
+// scalar code. A point that does not exist repeats the last one that does: what it gives is not
+// stored and does not count.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_TILE_TILEEMITTER_H
+#define TEGULA_CODEGEN_TILE_TILEEMITTER_H
+
+#include "codegen/nvgpu/Mma.h"
+#include "codegen/simt/DeviceEmitter.h"
+#include "ir/tile/Tile.h"
+
+namespace tegula {
+
+class TileEmitter : public DeviceEmitter {
+public:
+  TileEmitter(llvm::Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites,
+              tile::KernelOp kernel)
+      : DeviceEmitter(module, options, sites), kernel(kernel) {}
+
+  /// Whether all passes of placement have run, so that there is something to translate.
+  static bool canEmit(tile::KernelOp kernel) {
+    return kernel.isPlaced() && kernel.getSharedBytes();
+  }
+  /// Blocks of the launch, where the host can tell.
+  static std::optional<IndexExpr> numBlocks(tile::KernelOp kernel);
+  /// Tensors whose addresses must be multiples of 16.
+  static llvm::SmallVector<mlir::Value> alignedTensors(tile::KernelOp kernel);
+
+  /// The kernel's body, in a function for the statement that it computes.
+  void emit(tgl::ParallelOp statement, const llvm::Twine &name, const Inputs &inputs);
+
+private:
+  using Value = llvm::Value;
+  using Values = llvm::SmallVector<Value *>;
+
+  /// A span while the kernel runs.
+  struct Span {
+    Value *base, *end; ///< i64
+    bool isFull;       ///< all of its points exist
+  };
+  /// What a thread has of a tile's rows and columns.
+  struct Layout {
+    TensorTile tile;  ///< as the fragments' functions take it
+    TileCoord corner; ///< of the warp
+    unsigned numRows; ///< rows of a thread
+    unsigned numAccumulators;
+  };
+
+  tile::KernelOp kernel;
+  Value *thread = nullptr, *lane = nullptr;  ///< i32
+  Value *shared = nullptr;                   ///< the block's shared memory
+  llvm::DenseMap<mlir::Value, Values> parts; ///< registers of tiles, states and tokens
+  llvm::DenseMap<mlir::Value, Span> spans;
+
+  Value *i32(int64_t value) { return b.getInt32(value); }
+  Value *wide(Value *value) { return b.CreateSExt(value, b.getInt64Ty()); }
+
+  void setBlock();
+  void emitOps(mlir::Block &block);
+  /// The region of a point, at the indices and elements that its arguments have.
+  void emitPoint(mlir::Block &point);
+  void emitTileOp(mlir::Operation *op);
+  void emitTileFor(tile::ForOp op);
+  void emitMma(tile::MmaOp op);
+  void emitMap(tile::MapOp op);
+  void emitInit(tile::InitOp op);
+  void emitStateReduce(tile::ReduceOp op);
+  void emitFinish(tile::FinishOp op);
+  void emitStore(tile::StoreOp op);
+
+  //===--- Copies (TileCopies.cpp) ---===//
+
+  void emitCopy(tile::CopyOp op);
+  /// A vector of a copy: line and position (i32) in the tile.
+  struct CopyPlace {
+    Value *line, *position;
+  };
+  void forCopies(tile::CopyOp op, unsigned vector, llvm::function_ref<void(CopyPlace)> body);
+  /// Whether the element at the place exists; null: it does. Sets the region's indices, of an
+  /// element that does.
+  Value *setCopyPoint(tile::CopyOp op, CopyPlace place);
+  Value *sharedAddress(tile::CopyOp op, CopyPlace place);
+  static MmaSharedLayout sharedLayout(tile::SharedType type);
+  static MmaType mmaType(tile::SharedType type);
+
+  //===--- Layouts ---===//
+
+  Layout layoutOf(llvm::ArrayRef<int64_t> shape, tile::MmaLayoutAttr attribute);
+  /// Row and column (i64) of accumulator `number`.
+  std::pair<Value *, Value *> pointOf(const Layout &layout, unsigned number, const Span &rows,
+                                      const Span &columns);
+  Value *rowOf(const Layout &layout, unsigned row, const Span &rows);
+  static unsigned rowNumber(const Layout &layout, unsigned accumulator);
+  /// The last point that exists instead of one that does not.
+  Value *clamp(Value *point, const Span &span);
+
+  //===--- States ---===//
+
+  /// Of a row: what Emitter accumulates; of sums a second number, what rounding took.
+  unsigned partsOfState(tile::StateType type);
+  Accumulator startOf(tile::StateType type);
+  Value *addExactly(Value *sum, Value *added, Value *&lost);
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_TILE_TILEEMITTER_H

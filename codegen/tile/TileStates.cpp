@@ -1,0 +1,108 @@
+//===- TileStates.cpp - States of reductions over tiles ---------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thread takes its own columns of each row into its part of the state; the four lanes that share
+// a row combine their parts once, at the end. Positions have 64 bits, as columns have.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/tile/TileEmitter.h"
+
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ReduceKind;
+
+static bool isArg(ReduceKind kind) {
+  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+}
+
+Emitter::Accumulator TileEmitter::startOf(tile::StateType type) {
+  Accumulator start =
+      initialAccumulator(type.getKind(), typeOf(type.getElementType()), b.getInt64Ty());
+  if (type.getKind() == ReduceKind::Sum)
+    start.push_back(ConstantFP::get(b.getFloatTy(), 0));
+  return start;
+}
+
+unsigned TileEmitter::partsOfState(tile::StateType type) { return startOf(type).size(); }
+
+/// sum + added; what rounding takes from it goes to `lost` (D. E. Knuth, The Art of Computer
+/// Programming 2, 4.2.2, theorem B).
+Value *TileEmitter::addExactly(Value *before, Value *added, Value *&lost) {
+  Value *sum = b.CreateFAdd(before, added), *kept = b.CreateFSub(sum, before);
+  Value *rest =
+      b.CreateFAdd(b.CreateFSub(before, b.CreateFSub(sum, kept)), b.CreateFSub(added, kept));
+  lost = b.CreateFAdd(lost, rest);
+  return sum;
+}
+
+void TileEmitter::emitInit(tile::InitOp op) {
+  tile::StateType type = op.getType();
+  Layout layout = layoutOf({type.getRows()}, type.getLayout());
+  Values &state = parts[op];
+  state.clear();
+  for (unsigned row = 0; row < layout.numRows; ++row)
+    append_range(state, startOf(type));
+}
+
+void TileEmitter::emitStateReduce(tile::ReduceOp op) {
+  tile::StateType type = op.getType();
+  ReduceKind kind = type.getKind();
+  Layout layout = layoutOf(op.getValue().getType().getShape(), type.getLayout());
+  const Span columns = spans[op.getColumns()];
+  const Span none{i64(0), i64(0), true};
+  unsigned size = partsOfState(type);
+  ArrayRef<Value *> before = parts[op.getState()], tile = parts[op.getValue()];
+  Values after;
+  for (unsigned row = 0; row < layout.numRows; ++row) {
+    Accumulator state(before.begin() + row * size, before.begin() + (row + 1) * size);
+    // Sums of a tile are added up on their own.
+    Accumulator own =
+        kind == ReduceKind::Sum ? Accumulator{ConstantFP::get(b.getFloatTy(), 0)} : state;
+    // A thread's columns of a row come in order.
+    for (unsigned number = 0; number < layout.numAccumulators; ++number) {
+      if (rowNumber(layout, number) != row)
+        continue;
+      Value *column = pointOf(layout, number, none, columns).second;
+      Value *exists = columns.isFull ? nullptr : b.CreateICmpSLT(column, columns.end);
+      if (isArg(kind)) {
+        own = takeNext(kind, own, {tile[number], column}, exists);
+        continue;
+      }
+      Value *value = tile[number];
+      if (exists)
+        value =
+            b.CreateSelect(exists, value, initialAccumulator(kind, value->getType(), nullptr)[0]);
+      own = combine(kind, own, {value});
+    }
+    if (kind == ReduceKind::Sum)
+      own = {addExactly(state[0], own[0], state[1]), state[1]};
+    append_range(after, own);
+  }
+  parts[op] = after;
+}
+
+void TileEmitter::emitFinish(tile::FinishOp op) {
+  tile::StateType type = op.getState().getType();
+  ReduceKind kind = type.getKind();
+  Layout layout = layoutOf({type.getRows()}, type.getLayout());
+  unsigned size = partsOfState(type);
+  ArrayRef<Value *> states = parts[op.getState()];
+  constexpr unsigned lanesOfRow = 4;
+  Values result;
+  for (unsigned row = 0; row < layout.numRows; ++row) {
+    Accumulator state(states.begin() + row * size, states.begin() + (row + 1) * size);
+    if (kind == ReduceKind::Sum) // what is lost from infinity is no number
+      state = {b.CreateSelect(b.CreateFCmpORD(state[1], state[1]), b.CreateFAdd(state[0], state[1]),
+                              state[0])};
+    state = combineWarp(kind, std::move(state), lanesOfRow);
+    result.push_back(state.back());
+  }
+  parts[op] = result;
+}

@@ -1,0 +1,28 @@
+//===- Tile.h - The tile dialect ----------------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Dialect, types, attributes and operations; TileDialect.td and TileOps.td say what they mean.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_IR_TILE_TILE_H
+#define TEGULA_IR_TILE_TILE_H
+
+#include "ir/tgl/Tgl.h"
+
+#include "ir/tile/TileDialect.h.inc"
+#include "ir/tile/TileEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/tile/TileAttributes.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ir/tile/TileTypes.h.inc"
+
+#include "ir/tile/TileInterfaces.h.inc"
+#define GET_OP_CLASSES
+#include "ir/tile/TileOps.h.inc"
+
+#endif // TEGULA_IR_TILE_TILE_H

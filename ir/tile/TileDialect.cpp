@@ -1,0 +1,216 @@
+//===- TileDialect.cpp - Dialect, types and attributes ---------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ir/tile/Tile.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tile;
+
+#include "ir/tile/TileDialect.cpp.inc"
+#include "ir/tile/TileEnums.cpp.inc"
+#include "ir/tile/TileInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/tile/TileAttributes.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ir/tile/TileTypes.cpp.inc"
+
+void TileDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/tile/TileAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ir/tile/TileTypes.cpp.inc"
+      >();
+  registerOperations();
+}
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+static LogicalResult verifyShape(EmitError emitError, llvm::ArrayRef<int64_t> shape, unsigned least,
+                                 unsigned most) {
+  if (shape.size() < least || shape.size() > most)
+    return emitError() << "expected " << least << " to " << most << " dims, found " << shape.size();
+  if (llvm::any_of(shape, [](int64_t extent) { return extent < 1; }))
+    return emitError() << "expected extents of at least 1";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
+  llvm::SmallVector<int64_t> warps;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() ||
+      parser.parseDimensionList(warps, /*allowDynamic=*/false, /*withTrailingX=*/false) ||
+      parser.parseGreater())
+    return {};
+  if (warps.size() != 2) {
+    parser.emitError(location, "expected warps along rows and columns, such as 4x1");
+    return {};
+  }
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), warps[0],
+                    warps[1]);
+}
+
+void MmaLayoutAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getWarpRows() << 'x' << getWarpColumns() << '>';
+}
+
+LogicalResult MmaLayoutAttr::verify(EmitError emitError, int64_t warpRows, int64_t warpColumns) {
+  constexpr int64_t maxWarps = 32;
+  if (warpRows < 1 || warpColumns < 1 || warpRows * warpColumns > maxWarps)
+    return emitError() << "expected 1 to " << maxWarps << " warps";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+LogicalResult SpanType::verify(EmitError emitError, int64_t size) {
+  return verifyShape(emitError, {size}, 1, 1);
+}
+
+/// `, #tile.mma<4x1>>` or `>`.
+static ParseResult parseLayout(AsmParser &parser, MmaLayoutAttr &layout) {
+  if (succeeded(parser.parseOptionalComma()) && parser.parseAttribute(layout))
+    return failure();
+  return parser.parseGreater();
+}
+
+static void printLayout(AsmPrinter &printer, MmaLayoutAttr layout) {
+  if (layout)
+    printer << ", " << layout;
+  printer << '>';
+}
+
+/// The tile's warps have whole fragments of 16 x 8.
+static LogicalResult verifyLayout(EmitError emitError, llvm::ArrayRef<int64_t> shape,
+                                  MmaLayoutAttr layout) {
+  if (layout && (shape[0] % (16 * layout.getWarpRows()) != 0 ||
+                 (shape.size() == 2 && shape[1] % (16 * layout.getWarpColumns()) != 0)))
+    return emitError() << "expected 16 x 16 elements, or multiples, for each warp of the layout";
+  return success();
+}
+
+Type TileType::parse(AsmParser &parser) {
+  llvm::SmallVector<int64_t> shape;
+  Type element;
+  MmaLayoutAttr layout;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(element) || parseLayout(parser, layout))
+    return {};
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape, element,
+                    layout);
+}
+
+void TileType::print(AsmPrinter &printer) const {
+  printer << '<';
+  for (int64_t extent : getShape())
+    printer << extent << 'x';
+  printer << getElementType();
+  printLayout(printer, getLayout());
+}
+
+LogicalResult TileType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape, Type element,
+                               MmaLayoutAttr layout) {
+  if (failed(verifyShape(emitError, shape, 1, 2)))
+    return failure();
+  if (!tgl::isElementType(element))
+    return emitError() << "expected an element type of tensors, found " << element;
+  return verifyLayout(emitError, shape, layout);
+}
+
+Type StateType::parse(AsmParser &parser) {
+  llvm::StringRef word;
+  llvm::SmallVector<int64_t> rows;
+  Type element;
+  MmaLayoutAttr layout;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&word) || parser.parseComma() ||
+      parser.parseDimensionList(rows, /*allowDynamic=*/false) || parser.parseType(element) ||
+      parseLayout(parser, layout))
+    return {};
+  std::optional<tgl::ReduceKind> kind = tgl::symbolizeReduceKind(word);
+  if (!kind || rows.size() != 1) {
+    parser.emitError(location, "expected a kind of reduction, and rows");
+    return {};
+  }
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), *kind, rows[0],
+                    element, layout);
+}
+
+void StateType::print(AsmPrinter &printer) const {
+  printer << '<' << tgl::stringifyReduceKind(getKind()) << ", " << getRows() << 'x'
+          << getElementType();
+  printLayout(printer, getLayout());
+}
+
+LogicalResult StateType::verify(EmitError emitError, tgl::ReduceKind kind, int64_t rows,
+                                Type element, MmaLayoutAttr layout) {
+  using tgl::ReduceKind;
+  if (failed(verifyShape(emitError, {rows}, 1, 1)))
+    return failure();
+  if (!llvm::is_contained({ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min,
+                           ReduceKind::ArgMax, ReduceKind::ArgMin},
+                          kind))
+    return emitError() << "no state for reductions " << tgl::stringifyReduceKind(kind);
+  if (!element.isF32())
+    return emitError() << "expected a state over f32, found " << element;
+  return verifyLayout(emitError, {rows}, layout);
+}
+
+Type StateType::getResultType() const {
+  bool isPosition = getKind() == tgl::ReduceKind::ArgMax || getKind() == tgl::ReduceKind::ArgMin;
+  return isPosition ? IntegerType::get(getContext(), 64) : getElementType();
+}
+
+Type SharedType::parse(AsmParser &parser) {
+  llvm::SmallVector<int64_t> shape;
+  Type element;
+  llvm::StringRef order;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(element) || parser.parseComma() || parser.parseKeyword(&order) ||
+      parser.parseGreater())
+    return {};
+  if (order != "k_major" && order != "mn_major") {
+    parser.emitError(location, "expected k_major or mn_major");
+    return {};
+  }
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape, element,
+                    order == "k_major");
+}
+
+void SharedType::print(AsmPrinter &printer) const {
+  printer << '<' << getShape()[0] << 'x' << getShape()[1] << 'x' << getElementType() << ", "
+          << (getKMajor() ? "k_major" : "mn_major") << '>';
+}
+
+LogicalResult SharedType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape, Type element,
+                                 bool) {
+  constexpr int64_t depthBytes = 128; // MmaSharedLayout
+  if (failed(verifyShape(emitError, shape, 2, 2)))
+    return failure();
+  if (!element.isBF16() && !element.isF16())
+    return emitError() << "expected elements of bf16 or f16, found " << element;
+  if (shape[0] % 16 != 0 || shape[1] * 2 != depthBytes)
+    return emitError() << "expected a multiple of 16 by " << depthBytes << " bytes";
+  return success();
+}
+
+int64_t SharedType::getBytes() const {
+  return getShape()[0] * getShape()[1] * getElementType().getIntOrFloatBitWidth() / 8;
+}

@@ -1,0 +1,120 @@
+//===- TileDialect.td - The tile dialect, its types and attributes -----*- tablegen -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_IR_TILEDIALECT_TD
+#define TEGULA_IR_TILEDIALECT_TD
+
+include "ir/tgl/TglDialect.td"
+include "ir/tile/TileEnums.td"
+
+def TileDialect : Dialect {
+  let name = "tile";
+  let cppNamespace = "::tegula::tile";
+  let summary = "What a block computes: tiles of values, and where they are";
+  let description = [{
+    A `tile.kernel` is a launch: its axes number the blocks, its body is what one block does. Values
+    are tiles of static shape; how an element of one is computed stands in a region of tgl scalars,
+    at the point that block arguments name. `tile.span`s say which points of an axis a tile covers,
+    and which of them exist.
+
+    In the *abstract* stage there are no threads: the interpreter runs it. In the *placed* stage
+    types have layouts (`#tile.mma`), operands of products are in shared memory, copies, waits and
+    barriers are ops; code generation translates each op by itself.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = "void registerOperations();";
+  let dependentDialects = ["::tegula::tgl::TglDialect"];
+}
+
+class Tile_Type<string name, string typeMnemonic> : TypeDef<TileDialect, name> {
+  let mnemonic = typeMnemonic;
+}
+class Tile_Attr<string name, string attrMnemonic> : AttrDef<TileDialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+def MmaLayoutAttr : Tile_Attr<"MmaLayout", "mma"> {
+  let summary = "the accumulators of mma.sync, over a grid of warps";
+  let description = [{
+    `#tile.mma<4x1>`: four warps one above the other. Each has its rows and columns of the tile in
+    fragments of 16 x 8, of which a lane holds two neighbours in row lane/4 and two in row
+    lane/4 + 8 (codegen/nvgpu/Fragments.h). A state or a tile of rows has the layout of the tile that
+    it comes from: its rows are where that tile's are.
+  }];
+  let parameters = (ins "int64_t":$warpRows, "int64_t":$warpColumns);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = "int64_t getThreads() const { return getWarpRows() * getWarpColumns() * 32; }";
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+def SpanType : Tile_Type<"Span", "span"> {
+  let summary = "points of an axis that a tile covers";
+  let description = "`!tile.span<128>`: 128 points in a row, of which those from the span's end on do not exist.";
+  let parameters = (ins "int64_t":$size);
+  let assemblyFormat = "`<` $size `>`";
+  let genVerifyDecl = 1;
+}
+
+def TileType : Tile_Type<"Tile", "tile"> {
+  let summary = "a tile of values, in registers";
+  let description = [{
+    `!tile.tile<128x64xf32>`, or placed `!tile.tile<128x64xf32, #tile.mma<4x1>>`. Of one or two
+    dims. The element type is that of tensors (bf16), where the tile is an operand of a product, else
+    a compute type.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+                        OptionalParameter<"::tegula::tile::MmaLayoutAttr">:$layout);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def StateType : Tile_Type<"State", "state"> {
+  let summary = "what a reduction has seen so far, for each row";
+  let description = [{
+    `!tile.state<argmin, 128xf32>`: of 128 rows, over values of f32. What it holds (for argmin the
+    best value and its position) follows from the kind; in the placed stage each thread has a part
+    of its own, of the columns that it holds, which `tile.finish` combines.
+  }];
+  let parameters = (ins "::tegula::tgl::ReduceKind":$kind, "int64_t":$rows, "::mlir::Type":$elementType,
+                        OptionalParameter<"::tegula::tile::MmaLayoutAttr">:$layout);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// i64 for argmin and argmax, else the element type.
+    ::mlir::Type getResultType() const;
+  }];
+}
+
+def SharedType : Tile_Type<"Shared", "shared"> {
+  let summary = "a tile in shared memory, as an operand of mma.sync";
+  let description = [{
+    `!tile.shared<128x64xbf16, k_major>`: rows (or columns of the result) by points of the sum.
+    Lines of memory are rows where it is `k_major`, else points of the sum (`mn_major`); 16-byte
+    chunks of a line are exchanged so that ldmatrix has no bank conflicts
+    (codegen/nvgpu/Mma.h, MmaSharedLayout).
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "bool":$kMajor);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = "int64_t getBytes() const;";
+}
+
+def TokenType : Tile_Type<"Token", "token"> {
+  let summary = "copies under way";
+  let description = "What `tile.commit` gives and `tile.await` waits for.";
+}
+
+#endif // TEGULA_IR_TILEDIALECT_TD

@@ -1,0 +1,325 @@
+//===- TileOps.td - Operations of the tile dialect ---------------------*- tablegen -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_IR_TILEOPS_TD
+#define TEGULA_IR_TILEOPS_TD
+
+include "ir/tile/TileDialect.td"
+include "ir/tgl/TglOps.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<TileDialect, mnemonic, traits>;
+
+def PointsOp : OpInterface<"PointsOp"> {
+  let description = [{
+    An op whose region computes one point of a tile. The region's arguments are the point's index
+    along each span, then the point's elements of the `inputs`.
+  }];
+  let cppNamespace = "::tegula::tile";
+  let methods = [
+    InterfaceMethod<"", "::mlir::OperandRange", "getSpans">,
+    InterfaceMethod<"", "::mlir::OperandRange", "getInputs">,
+    InterfaceMethod<"the names of the region's arguments, for readers", "std::optional<::mlir::ArrayAttr>",
+                    "getNames">,
+    InterfaceMethod<"", "::mlir::Block *", "getPoint", (ins), [{}], [{
+      return &$_op->getRegion(0).front();
+    }]>,
+    InterfaceMethod<"", "::mlir::Block::BlockArgListType", "getIndexArguments", (ins), [{}], [{
+      return $_op->getRegion(0).front().getArguments().take_front($_op.getSpans().size());
+    }]>,
+    InterfaceMethod<"", "::mlir::Block::BlockArgListType", "getInputArguments", (ins), [{}], [{
+      return $_op->getRegion(0).front().getArguments().drop_front($_op.getSpans().size());
+    }]>,
+    InterfaceMethod<"what the point yields; null: nothing", "::mlir::Value", "getYielded", (ins), [{}], [{
+      ::mlir::Operation *end = $_op->getRegion(0).front().getTerminator();
+      return end->getNumOperands() ? end->getOperand(0) : ::mlir::Value();
+    }]>,
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def Tile_KernelOp : Tile_Op<"kernel", [RecursiveMemoryEffects, SingleBlock, NoTerminator, NamedArguments, AxesOp]> {
+  let summary = "a launch: what each block computes";
+  let description = [{
+    The axes number the blocks. `otherwise` computes the same without tiles: it runs where an
+    address of a launch does not fit what the placed body asks for (`aligned`: positions of
+    the kernel's arguments that must be multiples of 16 bytes). Placement sets `threads` and
+    `shared_bytes` of a block.
+
+    ```mlir
+    tile.kernel "a" (%t = 0 to (M + 127) floordiv 128) {
+      %m = tile.span 128*%t to M : !tile.span<128>
+      ...
+    } otherwise {
+      tgl.parallel (%i = 0 to M) { ... }
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, IndexExprArrayAttr:$lows, IndexExprArrayAttr:$highs,
+                       Variadic<Index>:$indices, OptionalAttr<StrArrayAttr>:$names,
+                       OptionalAttr<I64Attr>:$threads, OptionalAttr<I64Attr>:$shared_bytes);
+  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$otherwise);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::llvm::ArrayRef<::tegula::tgl::AxisSpec>":$axes)>];
+  let extraClassDeclaration = [{
+    bool isPlaced() { return getThreads().has_value(); }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_SpanOp : Tile_Op<"span", [Pure, IndexedOp]> {
+  let summary = "the points of an axis that a tile covers";
+  let description = "`%m = tile.span 128*%t to M : !tile.span<128>`: 128*t + n for 0 <= n < 128; those below M exist.";
+  let arguments = (ins IndexExprAttr:$base, IndexExprAttr:$end, Variadic<Index>:$indices);
+  let results = (outs SpanType:$result);
+  let builders = [OpBuilder<(ins "int64_t":$size, "const ::tegula::tgl::ValueExpr &":$base,
+                                 "const ::tegula::tgl::ValueExpr &":$end)>];
+  let extraClassDeclaration = [{
+    ::tegula::tgl::ValueExpr getBaseExpr() { return {getBase().getExpr(), getIndices()}; }
+    ::tegula::tgl::ValueExpr getEndExpr() { return {getEnd().getExpr(), getIndices()}; }
+    int64_t getSize() { return getType().getSize(); }
+    /// Whether all points are known to exist, in a loop or grid that steps by the span's size.
+    bool isFull();
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_ForOp : Tile_Op<"for", [RecursiveMemoryEffects, SingleBlock, AttrSizedOperandSegments, IndexedOp]> {
+  let summary = "a loop over tiles, with carried values";
+  let description = [{
+    ```mlir
+    %s = tile.for %j = 0 to N step 64 iter (%before = %start : !tile.state<max, 128xf32>) {
+      ...
+      tile.yield %after : !tile.state<max, 128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins IndexExprAttr:$low, IndexExprAttr:$high, I64Attr:$step, Variadic<Index>:$indices,
+                       Variadic<AnyType>:$inits);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "const ::tegula::tgl::ValueExpr &":$low, "const ::tegula::tgl::ValueExpr &":$high,
+                                 "int64_t":$step, "::mlir::ValueRange":$inits)>];
+  let extraClassDeclaration = [{
+    ::mlir::BlockArgument getLoopVar() { return getBody().front().getArgument(0); }
+    ::mlir::Block::BlockArgListType getIterArgs() { return getBody().front().getArguments().drop_front(1); }
+    ::tegula::tgl::ValueExpr getLowExpr() { return {getLow().getExpr(), getIndices()}; }
+    ::tegula::tgl::ValueExpr getHighExpr() { return {getHigh().getExpr(), getIndices()}; }
+    YieldOp getYield();
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ForOp", "OperandOp", "MapOp", "StoreOp", "CopyOp"]>]> {
+  let summary = "the values of an iteration, or the value of a point";
+  let description = "`tile.yield %v : f32`.";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; }]>];
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of values
+//===----------------------------------------------------------------------===//
+
+def Tile_ZeroOp : Tile_Op<"zero", [Pure]> {
+  let summary = "a tile of zeros";
+  let description = "`%c = tile.zero : !tile.tile<128x64xf32>`.";
+  let results = (outs TileType:$result);
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
+}
+
+def Tile_OperandOp : Tile_Op<"operand", [RecursiveMemoryEffects, SingleBlock, NamedArguments,
+                                    PointsOp]> {
+  let summary = "an operand of a product: its elements are computed where they are needed";
+  let description = [{
+    The region yields an element in the compute type of the tile's element type, of which it must be
+    a number; points that do not exist are 0. The last dim runs along the sum.
+
+    ```mlir
+    %a = tile.operand (%i in %m, %k in %d) -> !tile.tile<128x64xbf16> {
+      %x = tgl.read %t[%i, %k] : !tgl.tensor<[M, D], bf16>
+      tile.yield %x : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<SpanType>:$spans, OptionalAttr<StrArrayAttr>:$names);
+  let results = (outs TileType:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "TileType":$result, "::mlir::ValueRange":$spans)>];
+  let extraClassDeclaration = "::mlir::OperandRange getInputs() { return getOperation()->getOperands().drop_front(getSpans().size()); }";
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
+  let summary = "c + a b^T: a is M x K, b is N x K";
+  let description = [{
+    Products of f16 and bf16 are exact, sums are of f32 in any order.
+    `%n = tile.dot %a, %b, %c : !tile.tile<128x64xbf16>, !tile.tile<64x64xbf16>, !tile.tile<128x64xf32>`.
+  }];
+  let arguments = (ins TileType:$a, TileType:$b, TileType:$c);
+  let results = (outs TileType:$result);
+  let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `,` qualified(type($c))";
+  let hasVerifier = 1;
+}
+
+def Tile_MapOp : Tile_Op<"map", [RecursiveMemoryEffects, SingleBlock, NamedArguments,
+                            PointsOp, AttrSizedOperandSegments]> {
+  let summary = "computes a tile element by element";
+  let description = [{
+    Points that do not exist have any value. The region may read tensors, and writes none.
+
+    ```mlir
+    %v = tile.map (%i in %m, %j in %n) (%p = %dot : !tile.tile<128x64xf32>) -> !tile.tile<128x64xf32> {
+      %q = tgl.read %norm[%j] : !tgl.tensor<[N], f32>
+      %r = arith.subf %q, %p : f32
+      tile.yield %r : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<SpanType>:$spans, Variadic<TileType>:$inputs, OptionalAttr<StrArrayAttr>:$names);
+  let results = (outs TileType:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "TileType":$result, "::mlir::ValueRange":$spans, "::mlir::ValueRange":$inputs)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [RecursiveMemoryEffects, SingleBlock, NamedArguments,
+                                PointsOp, AttrSizedOperandSegments]> {
+  let summary = "what happens at each point that exists";
+  let description = [{
+    The epilogue: any statements of tgl, of scalars, that write tensors.
+
+    ```mlir
+    tile.store (%i in %m) (%v = %best : !tile.tile<128xi64>) {
+      tgl.write %v, %y[%i] : i64, !tgl.tensor<[M], i64>
+      tile.yield
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<SpanType>:$spans, Variadic<TileType>:$inputs, OptionalAttr<StrArrayAttr>:$names);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$spans, "::mlir::ValueRange":$inputs)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions over the columns of tiles
+//===----------------------------------------------------------------------===//
+
+def Tile_InitOp : Tile_Op<"init", [Pure]> {
+  let summary = "the state of a reduction that has seen nothing";
+  let description = "`%s = tile.init : !tile.state<argmin, 128xf32>`.";
+  let results = (outs StateType:$result);
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["state", "result"]>]> {
+  let summary = "takes the columns of a tile into a state";
+  let description = [{
+    Columns are those of the span, which come after all that the state has seen; those that do not
+    exist do not count. The rounding of sums does not grow with the number of tiles.
+    `%s = tile.reduce %v over %n into %before : !tile.tile<128x64xf32>, !tile.span<64>, !tile.state<max, 128xf32>`.
+  }];
+  let arguments = (ins TileType:$value, SpanType:$columns, StateType:$state);
+  let results = (outs StateType:$result);
+  let assemblyFormat = [{
+    $value `over` $columns `into` $state attr-dict `:` qualified(type($value)) `,` qualified(type($columns)) `,`
+    qualified(type($state))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_FinishOp : Tile_Op<"finish", [Pure]> {
+  let summary = "the result of a reduction, for each row";
+  let description = "`%r = tile.finish %s : !tile.state<argmin, 128xf32> -> !tile.tile<128xi64>`.";
+  let arguments = (ins StateType:$state);
+  let results = (outs TileType:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$state)>];
+  let assemblyFormat = "$state attr-dict `:` qualified(type($state)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// The placed stage
+//===----------------------------------------------------------------------===//
+
+def Tile_AllocOp : Tile_Op<"alloc"> {
+  let summary = "a tile of shared memory";
+  let description = [{
+    `%a = tile.alloc : !tile.shared<128x64xbf16, k_major>`; `tile-allocate-shared` sets its `offset` in
+    the block's memory, in bytes.
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs SharedType:$result);
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` qualified(type($result))";
+}
+
+def Tile_CopyOp : Tile_Op<"copy", [SingleBlock, NamedArguments, PointsOp]> {
+  let summary = "elements to shared memory, by all threads of the block";
+  let description = [{
+    `registers`: each thread evaluates elements and stores them. `cp_async`: the region is one read,
+    of which 16 bytes are neighbours, and the copies are under way until they are committed and
+    awaited. Points that do not exist are 0 in both.
+
+    ```mlir
+    tile.copy cp_async (%i in %m, %k in %d) to %a : !tile.shared<128x64xbf16, k_major> {
+      %x = tgl.read %t[%i, %k] : !tgl.tensor<[M, D], bf16>
+      tile.yield %x : f32
+    }
+    ```
+  }];
+  let arguments = (ins CopyKind:$kind, Variadic<SpanType>:$spans, SharedType:$target, OptionalAttr<StrArrayAttr>:$names);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "CopyKind":$kind, "::mlir::ValueRange":$spans, "::mlir::Value":$target)>];
+  let extraClassDeclaration = "::mlir::OperandRange getInputs() { return getOperation()->getOperands().take_front(0); }";
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_CommitOp : Tile_Op<"commit"> {
+  let summary = "the thread's copies since the last commit, as one thing under way";
+  let description = "`%t = tile.commit`.";
+  let results = (outs TokenType:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_AwaitOp : Tile_Op<"await"> {
+  let summary = "waits until copies have come";
+  let description = "`tile.await %t`. Other threads see them after a barrier.";
+  let arguments = (ins TokenType:$token);
+  let assemblyFormat = "$token attr-dict";
+}
+
+def Tile_BarrierOp : Tile_Op<"barrier"> {
+  let summary = "all threads of the block meet; what they wrote to shared memory is seen";
+  let description = "`tile.barrier`.";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
+  let summary = "c + a b^T by mma.sync, of operands in shared memory";
+  let description = [{
+    ```mlir
+    %n = tile.mma %a, %b, %c : !tile.shared<128x64xbf16, k_major>, !tile.shared<64x64xbf16, k_major>,
+        !tile.tile<128x64xf32, #tile.mma<4x1>>
+    ```
+  }];
+  let arguments = (ins SharedType:$a, SharedType:$b, TileType:$c);
+  let results = (outs TileType:$result);
+  let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `,` qualified(type($c))";
+  let hasVerifier = 1;
+}
+
+#endif // TEGULA_IR_TILEOPS_TD

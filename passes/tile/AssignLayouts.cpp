@@ -1,0 +1,123 @@
+//===- AssignLayouts.cpp - Layouts of tiles, and shared memory of operands -------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ir/tgl/TglUtils.h"
+#include "passes/tile/TilePasses.h"
+
+using namespace mlir;
+using namespace tegula;
+
+namespace tegula {
+#define GEN_PASS_DEF_ASSIGNLAYOUTSPASS
+#include "passes/tile/TilePasses.h.inc"
+} // namespace tegula
+
+/// Warps one above the other, of 32 rows where that comes out even.
+static tile::MmaLayoutAttr layoutFor(MLIRContext *context, int64_t rows) {
+  constexpr int64_t maxWarps = 8, usualRows = 32, minRows = 16;
+  int64_t each = rows % usualRows == 0 ? usualRows : minRows;
+  while (rows / each > maxWarps)
+    each *= 2;
+  return tile::MmaLayoutAttr::get(context, rows / each, 1);
+}
+
+static Type withLayout(Type type, tile::MmaLayoutAttr layout) {
+  if (auto value = dyn_cast<tile::TileType>(type))
+    return tile::TileType::get(type.getContext(), value.getShape(), value.getElementType(), layout);
+  if (auto state = dyn_cast<tile::StateType>(type))
+    return tile::StateType::get(type.getContext(), state.getKind(), state.getRows(),
+                                state.getElementType(), layout);
+  return type;
+}
+
+/// Whether neighbours along the sum are neighbours in memory.
+static bool isKMajor(tile::OperandOp operand) {
+  auto read = operand.getYielded().getDefiningOp<tgl::ReadOp>();
+  if (!read)
+    return true;
+  tgl::ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  return stepAlong(offset, operand.getBody().getArgument(0)) != 1;
+}
+
+/// An operand's tile in shared memory, and the copy that fills it.
+static Value placeOperand(tile::OperandOp operand, Block &kernel) {
+  OpBuilder builder(&kernel, kernel.begin());
+  auto type = tile::SharedType::get(operand.getContext(), operand.getType().getShape(),
+                                    operand.getType().getElementType(), isKMajor(operand));
+  Value shared = tile::AllocOp::create(builder, operand.getLoc(), type, IntegerAttr());
+  builder.setInsertionPoint(operand);
+  auto copy = tile::CopyOp::create(builder, operand.getLoc(), tile::CopyKind::Registers,
+                                   operand.getSpans(), shared);
+  copy.getBody().takeBody(operand.getBody());
+  if (operand.getNames())
+    copy.setNamesAttr(*operand.getNames());
+  return shared;
+}
+
+static LogicalResult place(tile::KernelOp kernel) {
+  SmallVector<tile::DotOp> products;
+  kernel.getBody().walk([&](tile::DotOp dot) { products.push_back(dot); });
+  if (products.empty())
+    return success();
+  tile::MmaLayoutAttr layout =
+      layoutFor(kernel.getContext(), products.front().getType().getShape()[0]);
+  constexpr int64_t depthBytes = 128;
+  for (tile::DotOp dot : products) {
+    auto a = dot.getA().getDefiningOp<tile::OperandOp>(),
+         b = dot.getB().getDefiningOp<tile::OperandOp>();
+    int64_t bytes = dot.getA().getType().getShape()[1] *
+                    dot.getA().getType().getElementType().getIntOrFloatBitWidth() / 8;
+    if (!a || !b || bytes != depthBytes)
+      return success(); // it stays abstract
+  }
+  for (tile::DotOp dot : products) {
+    auto a = dot.getA().getDefiningOp<tile::OperandOp>(),
+         b = dot.getB().getDefiningOp<tile::OperandOp>();
+    OpBuilder builder(a);
+    // The tiles of the step before have been used.
+    tile::BarrierOp::create(builder, dot.getLoc());
+    Value aShared = placeOperand(a, kernel.getBody().front()),
+          bShared = placeOperand(b, kernel.getBody().front());
+    builder.setInsertionPoint(dot);
+    tile::BarrierOp::create(builder, dot.getLoc());
+    auto mma =
+        tile::MmaOp::create(builder, dot.getLoc(), dot.getType(), aShared, bShared, dot.getC());
+    dot.replaceAllUsesWith(mma.getResult());
+    dot.erase();
+    for (tile::OperandOp operand : {a, b})
+      if (operand.use_empty())
+        operand.erase();
+  }
+  kernel.getBody().walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      result.setType(withLayout(result.getType(), layout));
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        argument.setType(withLayout(argument.getType(), layout));
+  });
+  kernel.setThreads(layout.getThreads());
+  return success();
+}
+
+namespace {
+struct AssignLayoutsPass : Counted<tegula::impl::AssignLayoutsPassBase<AssignLayoutsPass>> {
+  using Counted::Counted;
+
+  void runOnOperation() override {
+    unsigned placed = 0;
+    WalkResult result = getOperation().walk([&](tile::KernelOp kernel) {
+      if (failed(place(kernel)))
+        return WalkResult::interrupt();
+      placed += kernel.isPlaced();
+      return WalkResult::skip();
+    });
+    if (result.wasInterrupted())
+      return signalPassFailure();
+    count("kernels with layouts", placed);
+  }
+};
+} // namespace

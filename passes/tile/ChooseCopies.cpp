@@ -1,0 +1,106 @@
+//===- ChooseCopies.cpp - Asynchronous copies of operands -------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ir/tgl/TglUtils.h"
+#include "passes/tile/TilePasses.h"
+
+using namespace mlir;
+using namespace tegula;
+using tgl::ValueExpr;
+
+namespace tegula {
+#define GEN_PASS_DEF_CHOOSECOPIESPASS
+#include "passes/tile/TilePasses.h.inc"
+} // namespace tegula
+
+static bool isMultiple(const ValueExpr &expr, int64_t number) {
+  std::optional<int64_t> constant = expr.asConstant();
+  return constant && *constant % number == 0;
+}
+
+/// Whether the value of `expr` is a multiple of `number` wherever loop variables, axes and sizes
+/// are: it moves by multiples along each, from one.
+static bool isMultipleEverywhere(ValueExpr expr, int64_t number) {
+  SmallVector<Value> operands(expr.operands());
+  for (Value operand : operands) {
+    std::optional<int64_t> step = stepAlong(expr, operand);
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (!step || !argument)
+      return false;
+    auto loop = dyn_cast<tile::ForOp>(argument.getOwner()->getParentOp());
+    bool moves = *step % number == 0;
+    if (loop && !moves)
+      moves = *step * int64_t(loop.getStep()) % number == 0 &&
+              isMultiple(loop.getLowExpr() * *step, number);
+    if (!moves)
+      return false;
+    expr = expr.substitute(operand, ValueExpr(int64_t(0)));
+  }
+  return isMultiple(expr, number);
+}
+
+/// Whether 16 bytes of a line are neighbours in memory, begin at a multiple of that, and exist
+/// together.
+static bool canCopyVectors(tile::CopyOp copy) {
+  Block &point = copy.getBody().front();
+  auto read = copy.getYielded().getDefiningOp<tgl::ReadOp>();
+  if (!read || &point.front() != read || point.getOperations().size() != 2 || read.getFill() ||
+      read.getGuard() || read.getChecked() || !read.getExactExprs().empty())
+    return false;
+  tile::SharedType type = copy.getTarget().getType();
+  if (read.getTensorType().getElementType() != type.getElementType())
+    return false;
+  int64_t vector = 128 / type.getElementType().getIntOrFloatBitWidth();
+  unsigned along = type.getKMajor() ? 1 : 0;
+  ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  if (stepAlong(offset, point.getArgument(along)) != 1)
+    return false;
+  auto span = copy.getSpans()[along].getDefiningOp<tile::SpanOp>(),
+       lines = copy.getSpans()[1 - along].getDefiningOp<tile::SpanOp>();
+  if (!span || !lines || !isMultipleEverywhere(span.getEndExpr(), vector) ||
+      !isMultipleEverywhere(span.getBaseExpr(), vector))
+    return false;
+  offset = offset.substitute(point.getArgument(along), ValueExpr(int64_t(0)));
+  return isMultipleEverywhere(offset, vector);
+}
+
+/// Commits what the copies before a barrier have started, and waits for it.
+static void awaitBefore(tile::BarrierOp barrier) {
+  OpBuilder builder(barrier);
+  Value token =
+      tile::CommitOp::create(builder, barrier.getLoc(), tile::TokenType::get(builder.getContext()));
+  tile::AwaitOp::create(builder, barrier.getLoc(), token);
+}
+
+namespace {
+struct ChooseCopiesPass : Counted<tegula::impl::ChooseCopiesPassBase<ChooseCopiesPass>> {
+  using Counted::Counted;
+
+  void runOnOperation() override {
+    unsigned asynchronous = 0;
+    SmallVector<Block *> blocks;
+    getOperation().walk([&](tile::CopyOp copy) {
+      if (blocks.empty() || blocks.back() != copy->getBlock())
+        blocks.push_back(copy->getBlock());
+    });
+    for (Block *block : blocks) {
+      bool isPending = false;
+      for (Operation &op : llvm::make_early_inc_range(*block)) {
+        if (auto copy = dyn_cast<tile::CopyOp>(op); copy && canCopyVectors(copy)) {
+          copy.setKind(tile::CopyKind::CpAsync);
+          isPending = true;
+          ++asynchronous;
+        } else if (auto barrier = dyn_cast<tile::BarrierOp>(op); barrier && isPending) {
+          awaitBefore(barrier);
+          isPending = false;
+        }
+      }
+    }
+    count("asynchronous copies", asynchronous);
+  }
+};
+} // namespace

@@ -1,0 +1,68 @@
+//===- TilePasses.td - Passes over the tile dialect --------------------*- tablegen -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_TILE_TILEPASSES_TD
+#define TEGULA_PASSES_TILE_TILEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FormTilesPass : Pass<"tgl-form-tiles", "::tegula::tgl::KernelOp"> {
+  let summary = "makes what a block computes of statements that have a tile";
+  let description = [{
+    A statement of strategy `product-reduction` becomes a `tile.kernel` of the abstract stage: for
+    each block a loop over column tiles, in it a loop over the sum, whose result a `tile.map` turns
+    into the values that the state of the reduction takes. The statement itself stays in the region
+    `otherwise`.
+
+    *Why here*: the schedule has chosen the tile; nothing after it looks at the statement.
+    *Rounding*: sums of products and of columns in another order.
+    *Stops*: at statements without a tile.
+  }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
+def AssignLayoutsPass : Pass<"tile-assign-layouts", "::tegula::tgl::KernelOp"> {
+  let summary = "gives tiles their layouts, operands of products shared memory";
+  let description = [{
+    Results of products are in the accumulators of mma.sync, over warps one above the other, so that
+    a row is in four lanes of one warp; what is computed from them has the same layout. Operands are
+    copied to shared memory, between barriers. A line there runs along the sum where memory does.
+
+    *Why here*: all later passes go by layouts.
+    *Rounding*: none.
+    *Stops*: at products whose sum is not in steps of 128 bytes.
+  }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
+def ChooseCopiesPass : Pass<"tile-choose-copies", "::tegula::tgl::KernelOp"> {
+  let summary = "copies operands asynchronously, 16 bytes at a time, where memory allows it";
+  let description = [{
+    A copy of single elements becomes one of `cp.async` where the element is read as it is, eight
+    neighbours of a line are neighbours in memory, begin at a multiple of 16 bytes, and exist
+    together. What is started is committed and awaited before the barrier behind it.
+
+    *Why here*: layouts say what a line is.
+    *Rounding*: none.
+    *Stops*: where sizes are not known to be multiples of eight.
+  }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
+def AllocateSharedPass : Pass<"tile-allocate-shared", "::tegula::tgl::KernelOp"> {
+  let summary = "gives each tile of shared memory its place";
+  let description = [{
+    One after the other, at multiples of 128 bytes.
+
+    *Why here*: last, when all that needs shared memory is there.
+    *Rounding*: none.
+    *Stops*: at nothing.
+  }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
+#endif // TEGULA_PASSES_TILE_TILEPASSES_TD

@@ -1,0 +1,76 @@
+//===- TilePipeline.cpp - The passes of the tile dialect in order ----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tile/TilePipeline.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "passes/tile/TilePasses.h"
+
+using namespace mlir;
+using namespace tegula;
+
+using Passes = std::vector<std::unique_ptr<Pass>>;
+
+static Passes tilePasses() {
+  Passes passes;
+  passes.push_back(createFormTilesPass());
+  return passes;
+}
+
+static Passes placePasses() {
+  Passes passes;
+  passes.push_back(createAssignLayoutsPass());
+  passes.push_back(createChooseCopiesPass());
+  passes.push_back(createAllocateSharedPass());
+  return passes;
+}
+
+static void add(OpPassManager &manager, const PipelineOptions &options, Passes passes) {
+  for (std::unique_ptr<Pass> &pass : passes) {
+    StringRef flag = pass->getArgument();
+    if ((options.runs && !options.runs->shouldRun(flag, "")) ||
+        llvm::is_contained(options.disabled, flag))
+      continue;
+    if (auto *counted = dynamic_cast<CountedBase *>(pass.get()))
+      counted->counters = options.counters;
+    manager.addNestedPass<tgl::KernelOp>(std::move(pass));
+  }
+}
+
+void tegula::buildTilePipeline(OpPassManager &manager, const PipelineOptions &options) {
+  add(manager, options, tilePasses());
+}
+void tegula::buildPlacePipeline(OpPassManager &manager, const PipelineOptions &options) {
+  add(manager, options, placePasses());
+}
+
+std::vector<PipelinePass> tegula::tilePipelinePasses() {
+  std::vector<PipelinePass> result;
+  auto list = [&](const Passes &passes) {
+    for (const std::unique_ptr<Pass> &pass : passes)
+      result.push_back({pass->getArgument().str(), pass->getDescription().str(), Phase::Lower,
+                        /*onCpu=*/false, /*onGpu=*/true});
+  };
+  list(tilePasses());
+  list(placePasses());
+  return result;
+}
+
+void tegula::registerTilePasses(const std::shared_ptr<Counters> &counters) {
+  auto registerCounted = [&](auto create) {
+    registerPass([create, counters] {
+      std::unique_ptr<Pass> pass = create();
+      if (auto *counted = dynamic_cast<CountedBase *>(pass.get()))
+        counted->counters = counters;
+      return pass;
+    });
+  };
+  registerCounted([] { return createFormTilesPass(); });
+  registerCounted([] { return createAssignLayoutsPass(); });
+  registerCounted([] { return createChooseCopiesPass(); });
+  registerCounted([] { return createAllocateSharedPass(); });
+}

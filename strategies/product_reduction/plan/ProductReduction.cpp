@@ -1,0 +1,199 @@
+//===- ProductReduction.cpp - Reductions over a product's columns --------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "strategies/product_reduction/plan/ProductReduction.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+static constexpr llvm::StringRef attributeName = "product_tile";
+
+namespace {
+class Matcher : MatcherBase {
+public:
+  explicit Matcher(ParallelOp op) : plan{op, 0, {}} {}
+
+  Matched<ProductReductionPlan> run() {
+    if (matchBody() && matchRows() && matchAccesses())
+      return std::move(plan);
+    return why;
+  }
+
+private:
+  ProductReductionPlan plan;
+
+  /// Every reduction of the statement takes a product; what else it has is of single points.
+  bool matchBody() {
+    for (Operation &op : plan.op.getBody().front()) {
+      if (auto reduce = dyn_cast<tgl::ReduceOp>(op)) {
+        if (!matchReduction(reduce))
+          return false;
+      } else if (op.getNumRegions() || isa<TempOp, SortOp>(op)) {
+        return failAsOther(&op, "the statement has more than reductions of products");
+      }
+    }
+    return !plan.reductions.empty() ||
+           failAsOther(plan.op, describe(plan.op) + " reduces no product");
+  }
+
+  bool matchReduction(tgl::ReduceOp reduce) {
+    tgl::ReduceOp product;
+    for (Operation &op : reduce.getBody().front()) {
+      if (!op.getNumRegions())
+        continue;
+      if (product || !isa<tgl::ReduceOp>(op))
+        return failAsOther(&op, describe(reduce) + " is of more than one product");
+      product = cast<tgl::ReduceOp>(op);
+    }
+    if (!product)
+      return failAsOther(reduce, describe(reduce) + " is of no product");
+    if (!llvm::is_contained({ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min,
+                             ReduceKind::ArgMax, ReduceKind::ArgMin},
+                            reduce.getKind()))
+      return fail(reduce, describe(reduce) + " has no state for each row");
+    if (!reduce.getReduced().getType().isF32())
+      return fail(reduce, describe(reduce) + " is not of f32");
+    if (reduce.getFiltered() || product.getFiltered())
+      return fail(reduce, describe(reduce) + " has a condition");
+    if (reduce.getAxes().size() != 1 || product.getAxes().size() != 1)
+      return fail(reduce, describe(reduce) + " or its product runs over several axes");
+    return matchFactors(reduce, product);
+  }
+
+  bool matchFactors(tgl::ReduceOp reduce, tgl::ReduceOp product) {
+    auto multiply = product.getReduced().getDefiningOp<arith::MulFOp>();
+    if (product.getKind() != ReduceKind::Sum || !multiply ||
+        multiply->getBlock() != &product.getBody().front())
+      return failAsOther(product, describe(product) + " is of no products");
+    auto a = multiply.getLhs().getDefiningOp<ReadOp>(),
+         b = multiply.getRhs().getDefiningOp<ReadOp>();
+    for (ReadOp read : {a, b}) {
+      if (!read || read->getBlock() != multiply->getBlock())
+        return fail(product, describe(product) + " has a factor that is computed",
+                    "give the factor a tensor of its own");
+      Type element = read.getTensorType().getElementType();
+      if (!element.isBF16() && !element.isF16())
+        return fail(read, describeTensor(read.getTensor()) + " is neither bf16 nor f16");
+      if (read.getFill() || read.getGuard() || read.getChecked() || !read.getExactExprs().empty())
+        return fail(read, describeTensor(read.getTensor()) + " is read under a condition");
+    }
+    if (a.getTensorType().getElementType() != b.getTensorType().getElementType())
+      return fail(product, describe(product) + " multiplies bf16 with f16");
+    Value column = reduce.getAxes()[0];
+    auto usesColumn = [&](ReadOp read) { return llvm::is_contained(read.getIndices(), column); };
+    if (usesColumn(a))
+      std::swap(a, b);
+    if (usesColumn(a) || !usesColumn(b))
+      return fail(product, describe(product) + " has no factor that is the same for all columns");
+    // Subscripts that data decide would be values of their own.
+    for (ReadOp read : {a, b})
+      for (Value index : read.getIndices())
+        if (!isa<BlockArgument>(index))
+          return fail(read, describeTensor(read.getTensor()) + " is read where data says");
+    plan.reductions.push_back({reduce, product, a, b});
+    return true;
+  }
+
+  /// Rows are an axis that all left factors vary along and no right one does, and no bound.
+  bool matchRows() {
+    auto axes = cast<AxesOp>(plan.op.getOperation());
+    for (const AxisRange &range : getAxisRanges(axes))
+      if (!range.lo.operands().empty() || !range.hi.operands().empty())
+        return fail(plan.op, describe(plan.op) + " has bounds that vary");
+    for (unsigned axis = axes.getAxes().size(); axis-- > 0;) {
+      Value row = axes.getAxes()[axis];
+      auto isRow = [&](ReducedProduct one) {
+        auto varies = [&](auto op) { return llvm::is_contained(op.getIndices(), row); };
+        return varies(one.a) && !varies(one.b) && !varies(one.reduce) && !varies(one.product) &&
+               !llvm::is_contained(one.product.getIndices(), one.reduce.getAxes()[0]);
+      };
+      if (llvm::all_of(plan.reductions, isRow)) {
+        plan.rows = axis;
+        return true;
+      }
+    }
+    return fail(plan.op, "no axis of " + describe(plan.op) + " shares the columns of its products");
+  }
+
+  /// Points of a block are computed together: none may see what another writes, nor a reduction
+  /// the result of one before it.
+  bool matchAccesses() {
+    Accesses accesses = accessesOf(plan.op);
+    for (Value tensor : accesses.writes)
+      if (accesses.reads.contains(tensor))
+        return fail(plan.op, describeTensor(tensor) + " is read and written");
+    for (ReducedProduct &one : plan.reductions)
+      for (Operation *user : one.reduce->getUsers())
+        for (ReducedProduct &other : plan.reductions)
+          if (isUsedIn(user, other.reduce))
+            return fail(other.reduce,
+                        describe(other.reduce) + " needs the result of one before it");
+    return true;
+  }
+
+  /// Whether the op, or what is computed from it, is in the region of `reduce`.
+  bool isUsedIn(Operation *op, tgl::ReduceOp reduce) {
+    return reduce->isAncestor(op) ||
+           llvm::any_of(op->getUsers(), [&](Operation *user) { return isUsedIn(user, reduce); });
+  }
+};
+} // namespace
+
+Matched<ProductReductionPlan> tegula::planProductReduction(ParallelOp op) {
+  return Matcher(op).run();
+}
+
+Attribute ProductReductionShape::toAttribute(MLIRContext *context) const {
+  return DenseI64ArrayAttr::get(context, {rows, columns, depth});
+}
+
+std::optional<ProductReductionShape> ProductReductionShape::of(ParallelOp op) {
+  auto shape = op->getAttrOfType<DenseI64ArrayAttr>(attributeName);
+  if (!shape || shape.size() != 3)
+    return std::nullopt;
+  return ProductReductionShape{shape[0], shape[1], shape[2]};
+}
+
+/// Rows that warps share evenly; sums in steps of the 128 bytes of a line in shared memory.
+static constexpr ProductReductionShape shapes[] = {{128, 64, 64}, {64, 64, 64}, {128, 128, 64}};
+
+std::string ProductReductionShape::name() const {
+  return (llvm::Twine(rows) + "x" + llvm::Twine(columns) + "x" + llvm::Twine(depth)).str();
+}
+
+std::vector<std::string> tegula::productTileNames() {
+  std::vector<std::string> names;
+  for (const ProductReductionShape &shape : shapes)
+    names.push_back(shape.name());
+  return names;
+}
+
+Matched<ProductReductionShape> tegula::chooseProductReductionShape(const ProductReductionPlan &plan,
+                                                                   const TargetInfo &target,
+                                                                   llvm::StringRef wanted) {
+  llvm::SmallVector<llvm::StringRef> names;
+  wanted.split(names, ',');
+  for (const ProductReductionShape &shape : shapes)
+    if (llvm::is_contained(names, shape.name()))
+      return shape;
+  const ProductReductionShape &usual = shapes[0];
+  // A row of a tile costs a multiprocessor about an eighth of what it costs by lanes, and a wave of
+  // blocks takes as long however few they are.
+  constexpr int64_t rowsOfLanes = 8;
+  auto axes = cast<AxesOp>(ParallelOp(plan.op).getOperation());
+  std::optional<int64_t> points = knownPoints(axes), rows = knownPoints(axes, {plan.rows});
+  if (points && rows && *rows > 0) {
+    int64_t blocks = *points / *rows * int64_t(llvm::divideCeil(*rows, usual.rows));
+    int64_t waves = llvm::divideCeil(blocks, target.multiprocessors);
+    if (waves * target.multiprocessors * usual.rows > rowsOfLanes * *points)
+      return Mismatch{std::to_string(*points) + " rows are too few for tiles of " +
+                          std::to_string(usual.rows),
+                      "", plan.op};
+  }
+  return usual;
+}

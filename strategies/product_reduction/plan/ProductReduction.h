@@ -1,0 +1,59 @@
+//===- ProductReduction.h - Reductions over a product's columns -*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `y[i] = max(q[j] - sum(a[i, k]*b[j, k] for k) for j)`: a nest whose points reduce, along the
+// columns of a product, values that are computed from it. The product is not materialised. A block
+// computes rows of it, column tile by column tile, and takes each into the state of the reduction.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_STRATEGIES_PRODUCT_REDUCTION_PLAN_PRODUCTREDUCTION_H
+#define TEGULA_STRATEGIES_PRODUCT_REDUCTION_PLAN_PRODUCTREDUCTION_H
+
+#include "passes/analysis/Matched.h"
+#include "target/TargetInfo.h"
+
+namespace tegula {
+
+/// A reduction over the columns of a product, and the factors of the product.
+struct ReducedProduct {
+  tgl::ReduceOp reduce;  ///< over columns
+  tgl::ReduceOp product; ///< inside: the sum of products
+  tgl::ReadOp a, b;      ///< a varies with the row, b with the column
+};
+
+struct ProductReductionPlan {
+  tgl::ParallelOp op;
+  unsigned rows; ///< the axis of the rows; the others number blocks
+  std::vector<ReducedProduct> reductions;
+};
+
+Matched<ProductReductionPlan> planProductReduction(tgl::ParallelOp op);
+
+/// Rows and columns of the product that a block has at a time, and points of the sum.
+struct ProductReductionShape {
+  int64_t rows = 128, columns = 64, depth = 64;
+
+  std::string name() const; ///< `128x64x64`
+  mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
+  /// What the strategy chose for the statement; nothing where it chose nothing.
+  static std::optional<ProductReductionShape> of(tgl::ParallelOp op);
+};
+
+/// The names of all shapes.
+std::vector<std::string> productTileNames();
+
+/// The shape for the statement: the first that the list `wanted` names
+/// (PipelineOptions::tensorTile), else, where its rows are not known to be too few for the device,
+/// the usual one.
+Matched<ProductReductionShape> chooseProductReductionShape(const ProductReductionPlan &plan,
+                                                           const TargetInfo &target,
+                                                           llvm::StringRef wanted = "");
+
+} // namespace tegula
+
+#endif // TEGULA_STRATEGIES_PRODUCT_REDUCTION_PLAN_PRODUCTREDUCTION_H

@@ -1,0 +1,63 @@
+// RUN: tegula-opt %s -split-input-file -verify-diagnostics
+
+// expected-error @+1 {{expected 16 x 16 elements, or multiples, for each warp of the layout}}
+func.func private @layout(!tile.tile<24x16xf32, #tile.mma<1x1>>)
+
+// -----
+
+// expected-error @+1 {{expected warps along rows and columns, such as 4x1}}
+func.func private @warps(!tile.tile<32x16xf32, #tile.mma<4>>)
+
+// -----
+
+// expected-error @+1 {{expected elements of bf16 or f16, found 'f32'}}
+func.func private @shared(!tile.shared<32x32xf32, k_major>)
+
+// -----
+
+// expected-error @+1 {{no state for reductions var}}
+func.func private @state(!tile.state<var, 32xf32>)
+
+// -----
+
+func.func @dot(%a: !tile.tile<16x64xbf16>, %b: !tile.tile<16x32xbf16>, %c: !tile.tile<16x16xf32>) {
+  // expected-error @+1 {{expected tiles of M x K, N x K and M x N}}
+  %0 = tile.dot %a, %b, %c : !tile.tile<16x64xbf16>, !tile.tile<16x32xbf16>, !tile.tile<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @mma(%a: !tile.shared<16x64xbf16, k_major>, %c: !tile.tile<16x16xf32>) {
+  // expected-error @+1 {{expected sums in a layout}}
+  %0 = tile.mma %a, %a, %c : !tile.shared<16x64xbf16, k_major>, !tile.shared<16x64xbf16, k_major>, !tile.tile<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @reduce(%v: !tile.tile<16x32xf32>, %n: !tile.span<16>, %s: !tile.state<max, 16xf32>) {
+  // expected-error @+1 {{expected a tile of the state's rows by the span's columns}}
+  %0 = tile.reduce %v over %n into %s : !tile.tile<16x32xf32>, !tile.span<16>, !tile.state<max, 16xf32>
+  return
+}
+
+// -----
+
+func.func @map(%m: !tile.span<16>, %v: !tile.tile<16xf32>) {
+  // expected-error @+1 {{expected to yield one element}}
+  %0 = tile.map (%i in %m) (%x = %v : !tile.tile<16xf32>) -> !tile.tile<16xf32> {
+    tile.yield
+  }
+  return
+}
+
+// -----
+
+func.func @for(%s: !tile.state<max, 16xf32>) {
+  // expected-error @+1 {{expected a step of at least 1, found 0}}
+  %0 = tile.for %j = 0 to 8 step 0 iter (%b = %s : !tile.state<max, 16xf32>) {
+    tile.yield %b : !tile.state<max, 16xf32>
+  }
+  return
+}

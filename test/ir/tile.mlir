@@ -1,0 +1,84 @@
+// RUN: tegula-opt %s | tegula-opt | FileCheck %s
+// RUN: tegula-opt %s -mlir-print-op-generic | tegula-opt | FileCheck %s
+
+// CHECK-LABEL: tgl.kernel @abstract
+tgl.kernel @abstract(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in"},
+                     %c: !tgl.tensor<[N, D], bf16> {tgl.name = "c", tgl.role = "in"},
+                     %y: !tgl.tensor<[M], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, D = 0 : 1, N = 1 : 0] {
+  // CHECK: tile.kernel "y" (%t = 0 to (M + 15) floordiv 16) {
+  tile.kernel "y" (%t = 0 to (M + 15) floordiv 16) {
+    // CHECK: %[[M:.*]] = tile.span 16*%t to M : !tile.span<16>
+    %m = tile.span 16*%t to M : !tile.span<16>
+    // CHECK: tile.init : !tile.state<max, 16xf32>
+    %s = tile.init : !tile.state<max, 16xf32>
+    // CHECK: tile.for %[[J:.*]] = 0 to N step 16 iter (%{{.*}} = %{{.*}} : !tile.state<max, 16xf32>) {
+    %r = tile.for %j = 0 to N step 16 iter (%before = %s : !tile.state<max, 16xf32>) {
+      // CHECK: tile.span %[[J]] to N : !tile.span<16>
+      %n = tile.span %j to N : !tile.span<16>
+      %z = tile.zero : !tile.tile<16x16xf32>
+      %p = tile.for %k = 0 to D step 64 iter (%c0 = %z : !tile.tile<16x16xf32>) {
+        %d = tile.span %k to D : !tile.span<64>
+        // CHECK: tile.operand (%i in %[[M]], %e in %{{.*}}) -> !tile.tile<16x64xbf16> {
+        %a = tile.operand (%i in %m, %e in %d) -> !tile.tile<16x64xbf16> {
+          %v = tgl.read %x[%i, %e] : !tgl.tensor<[M, D], bf16>
+          tile.yield %v : f32
+        }
+        %b = tile.operand (%j2 in %n, %e in %d) -> !tile.tile<16x64xbf16> {
+          %v = tgl.read %c[%j2, %e] : !tgl.tensor<[N, D], bf16>
+          tile.yield %v : f32
+        }
+        // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} : !tile.tile<16x64xbf16>, !tile.tile<16x64xbf16>, !tile.tile<16x16xf32>
+        %o = tile.dot %a, %b, %c0 : !tile.tile<16x64xbf16>, !tile.tile<16x64xbf16>, !tile.tile<16x16xf32>
+        tile.yield %o : !tile.tile<16x16xf32>
+      }
+      // CHECK: tile.map (%i in %{{.*}}, %e in %{{.*}}) (%q = %{{.*}} : !tile.tile<16x16xf32>) -> !tile.tile<16x16xf32> {
+      %v = tile.map (%i in %m, %e in %n) (%q = %p : !tile.tile<16x16xf32>) -> !tile.tile<16x16xf32> {
+        %w = arith.addf %q, %q : f32
+        tile.yield %w : f32
+      }
+      // CHECK: tile.reduce %{{.*}} over %{{.*}} into %{{.*}} : !tile.tile<16x16xf32>, !tile.span<16>, !tile.state<max, 16xf32>
+      %after = tile.reduce %v over %n into %before : !tile.tile<16x16xf32>, !tile.span<16>, !tile.state<max, 16xf32>
+      tile.yield %after : !tile.state<max, 16xf32>
+    }
+    // CHECK: tile.finish %{{.*}} : !tile.state<max, 16xf32> -> !tile.tile<16xf32>
+    %f = tile.finish %r : !tile.state<max, 16xf32> -> !tile.tile<16xf32>
+    // CHECK: tile.store (%i in %{{.*}}) (%v = %{{.*}} : !tile.tile<16xf32>) {
+    tile.store (%i in %m) (%v = %f : !tile.tile<16xf32>) {
+      tgl.write %v, %y[%i] : f32, !tgl.tensor<[M], f32>
+      tile.yield
+    }
+  }
+}
+
+// CHECK-LABEL: tgl.kernel @placed
+tgl.kernel @placed(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in"}) sizes [M = 0 : 0, D = 0 : 1] {
+  // CHECK: tile.kernel "p" (%t = 0 to M) attributes {shared_bytes = 6144 : i64, threads = 64 : i64} {
+  tile.kernel "p" (%t = 0 to M) attributes {shared_bytes = 6144 : i64, threads = 64 : i64} {
+    // CHECK: tile.alloc at 0 : !tile.shared<32x64xbf16, k_major>
+    %a = tile.alloc at 0 : !tile.shared<32x64xbf16, k_major>
+    // CHECK: tile.alloc at 4096 : !tile.shared<16x64xbf16, mn_major>
+    %b = tile.alloc at 4096 : !tile.shared<16x64xbf16, mn_major>
+    %m = tile.span 32*%t to M : !tile.span<32>
+    %d = tile.span 0 to D : !tile.span<64>
+    %z = tile.zero : !tile.tile<32x16xf32, #tile.mma<2x1>>
+    // CHECK: tile.copy cp_async (%i in %{{.*}}, %k in %{{.*}}) to %{{.*}} : !tile.shared<32x64xbf16, k_major> {
+    tile.copy cp_async (%i in %m, %k in %d) to %a : !tile.shared<32x64xbf16, k_major> {
+      %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, D], bf16>
+      tile.yield %v : f32
+    }
+    // CHECK: %[[T:.*]] = tile.commit
+    %token = tile.commit
+    // CHECK: tile.await %[[T]]
+    tile.await %token
+    // CHECK: tile.barrier
+    tile.barrier
+    // CHECK: tile.mma %{{.*}}, %{{.*}}, %{{.*}} : !tile.shared<32x64xbf16, k_major>, !tile.shared<16x64xbf16, mn_major>, !tile.tile<32x16xf32, #tile.mma<2x1>>
+    %o = tile.mma %a, %b, %z : !tile.shared<32x64xbf16, k_major>, !tile.shared<16x64xbf16, mn_major>, !tile.tile<32x16xf32, #tile.mma<2x1>>
+  } otherwise {
+    // CHECK: } otherwise {
+    // CHECK-NEXT: tgl.parallel
+    tgl.parallel (%i = 0 to M) {
+    }
+  }
+}
