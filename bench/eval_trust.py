@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Figures of docs/trust.md: how alike identical candidates are told, and what judging one costs.
 
-  eval_trust.py pairs [--part=time] [--hacks=N] [--turns=20]
+  eval_trust.py pairs [--part=time] [--only NAME...] [--hacks=N] [--turns=20]
                                                    two identical honest candidates, one beside a hack (of a part of the corpus) that
                                                    is judged at the same time: their speedups, and by how much they differ
   eval_trust.py cost [--count=8] [--against=TREE]  seconds of the processor of judging a candidate, all its processes counted,
@@ -97,7 +97,7 @@ class Served:
 
 def pairs(options, corpus) -> int:
     """Each hack is judged again and again while the honest candidate beside it is judged once."""
-    hacks = [one.name for one in corpus.hacks(options.part)][:options.hacks]
+    hacks = [one.name for one in corpus.hacks(options.part) if not options.only or one.name in options.only][:options.hacks]
     judge = Served([sys.executable, "-c", JUDGE, str(TREE), HONEST, str(options.turns), "-1", corpus.TASKS["heavy"]])
     attacker = Served([sys.executable, str(EVAL / "corpus.py"), "--serve"])
 
@@ -151,6 +151,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("pairs", "cost"))
     parser.add_argument("--part", default="*", help="of the corpus: protocol, reach, results, time")
+    parser.add_argument("--only", nargs="*", help="hacks by name")
     parser.add_argument("--hacks", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--count", type=int, default=6)

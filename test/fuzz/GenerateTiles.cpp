@@ -25,6 +25,7 @@ public:
 
 private:
   void product();
+  void productReduction();
   void convolution();
   void tileLoop();
   void rows();
@@ -182,6 +183,57 @@ void TiledGenerator::product() {
          toDims);
 }
 
+/// A reduction over the columns of a product that nobody stores. Values are whole quarters, sums
+/// and products of signs exact in any order, and many results are equal, so that the first must
+/// win.
+void TiledGenerator::productReduction() {
+  static const std::vector<std::vector<std::string>> types = {
+      {"bf16", "bf16"}, {"f16", "f16"}, {"bf16", "f16"}, {"f32", "bf16"}};
+  const std::vector<std::string> &type = random.pick(types);
+  size("M", 257), size("N", 257), size("K", 200);
+  bool hasBatch = random.chance(25), isProduct = random.chance(15);
+  if (hasBatch)
+    program.sizes.push_back({"B", 1 + random.below(3)});
+  std::string operands[2];
+  for (int side : {0, 1}) {
+    std::vector<std::string> indices = {side ? "j" : "i", "k"}, dims = {side ? "N" : "M", "K"};
+    if (random.chance(30)) {
+      std::swap(indices[0], indices[1]);
+      std::swap(dims[0], dims[1]);
+    }
+    if (hasBatch && (side == 0 || random.chance(70))) {
+      indices.insert(indices.begin(), "b");
+      dims.insert(dims.begin(), "B");
+    }
+    std::string name = side ? "w" : "x";
+    input(name, type[side], dims, -1, 1);
+    if (random.chance(20))
+      program.inputs.back().special = true,
+      program.inputs.back().specialEvery = 2 * sizeOf("K") + 1;
+    operands[side] = name + list(indices);
+  }
+  input("q", "f32", {"N"}, -2, 2);
+  input("r", "f32", {"M"}, -2, 2);
+  std::string range = random.chance(85) ? "k" : pick({"k in 1:K", "k in K if k % 2 == 0"}),
+              columns = random.chance(80) ? "j" : pick({"j in 1:N", "j in N if j % 3 != 1"}),
+              sum = "sum(" + operands[0] + "*" + operands[1] + " for " + range + ")",
+              term = pick({sum, sum + " - q[j]", "q[j] - 2*" + sum, "abs(" + sum + " + q[j])",
+                           sum + " + r[i]", "where(q[j] > 0, " + sum + ", 1.0)",
+                           "where(j <= i, " + sum + ", -1000.0)"}),
+              kind = pick({"max", "min", "sum", "argmax", "argmin"});
+  if (isProduct)
+    kind = "prod", term = "where(" + term + " > r[i], -1.0, 1.0)";
+  bool isPosition = kind.starts_with("arg");
+  if (isPosition || kind == "max" || kind == "min")
+    columns = "j"; // which is never empty
+  std::vector<std::string> to = {"i"}, dims = {"M"};
+  if (hasBatch)
+    to.insert(to.begin(), "b"), dims.insert(dims.begin(), "B");
+  line("y" + list(to) + " = " + kind + "(" + term + " for " + columns + ")" +
+       (isPosition ? "" : pick({"", "", " + r[i]", "*2"})));
+  output("y", isPosition ? "i64" : "f32", dims);
+}
+
 void TiledGenerator::convolution() {
   std::string type = pick({"f32", "f32", "f16", "bf16", "f8e4m3", "i8"}),
               result = isWhole(type) ? "i32" : "f32";
@@ -333,10 +385,12 @@ GeneratedProgram TiledGenerator::generate() {
                                                  "128x64-warpgroups",
                                                  "128x192-warpgroups",
                                                  "128x192-tail",
-                                                 "64x128-tail"};
+                                                 "64x128-tail",
+                                                 "64x64x64",
+                                                 "128x128x64"};
   program.tile = random.pick(tiles);
   program.isShifted = random.chance(10);
-  unsigned kind = random.below(13);
+  unsigned kind = random.below(15);
   if (kind < 5)
     product();
   else if (kind < 7)
@@ -345,6 +399,8 @@ GeneratedProgram TiledGenerator::generate() {
     tileLoop();
   else if (kind < 12)
     rows();
+  else if (kind < 14)
+    productReduction();
   else
     scanOrSort();
   program.text = "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";
