@@ -35,6 +35,7 @@ static std::vector<Row> rows() {
   std::vector<Row> all;
   std::vector<PipelinePass> passes = pipelinePasses();
   append_range(passes, tilePipelinePasses());
+  all.reserve(passes.size());
   for (const PipelinePass &pass : passes)
     all.push_back({pass.name, "pass", pass.phase, pass.sentence,
                    !pass.onGpu   ? "cpu"
