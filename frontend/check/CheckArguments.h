@@ -21,6 +21,11 @@ TensorInfo *tensorArgument(CheckContext &ctx, const ast::Expr &argument, llvm::S
 bool boolOption(CheckContext &ctx, const ast::Expr &e, llvm::StringRef keyword, bool fallback);
 bool checkKeywords(CheckContext &ctx, const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> known);
 const ast::Expr *keywordArgument(const ast::Expr &e, llvm::StringRef name);
+/// The default of a scalar parameter; nothing where it does not fit the type, which is reported.
+std::optional<Value> defaultOf(CheckContext &ctx, const ast::Param &param, DType type);
+/// A run-time scalar for the parameter, and its value.
+std::pair<checked::ScalarParam *, Value> addScalar(CheckContext &ctx, const ast::Param &param,
+                                                   DType type);
 /// Binds all parameters of the current frame; `given` is in their order.
 bool bindParams(CheckContext &ctx, llvm::ArrayRef<Given> given, checked::Callee *callee);
 

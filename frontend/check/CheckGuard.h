@@ -16,6 +16,8 @@ inline namespace checker {
 /// Adds a guard, once; the one added or there already.
 checked::Guard &addGuard(CheckContext &ctx, checked::Guard::Kind kind, IndexExpr lhs, IndexExpr rhs,
                          std::string message, Span span, const Domain *domain = nullptr);
+/// Adds a guard for a condition on sizes, which is a fact from here on.
+void requireAtLaunch(CheckContext &ctx, const Condition &condition, std::string message, Span span);
 /// A warning about a guard, once; null where it would be a repetition or inside the library.
 std::optional<Report> warnGuard(CheckContext &ctx, Code code, Span span, const llvm::Twine &message,
                                 bool evenInLibrary);

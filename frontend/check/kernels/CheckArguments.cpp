@@ -173,55 +173,61 @@ bool tegula::boolOption(CheckContext &ctx, const ast::Expr &e, llvm::StringRef n
   return fallback;
 }
 
+std::optional<Value> tegula::defaultOf(CheckContext &ctx, const ast::Param &param, DType type) {
+  const Expr *expr = storable(ctx, eval(ctx, *param.defaultValue), type,
+                              "'" + param.name.name + "'", param.defaultValue->span);
+  return expr ? std::optional(strong(expr)) : std::nullopt;
+}
+
+std::pair<ScalarParam *, Value> tegula::addScalar(CheckContext &ctx, const ast::Param &param,
+                                                  DType type) {
+  ScalarParam &scalar = ctx.program->scalarParams.emplace_back();
+  scalar.name = param.name.name;
+  scalar.type = type;
+  scalar.span = param.span;
+  Expr *use = makeExpr(ctx, Expr::Scalar, computeType(type), param.name.span);
+  use->scalar = &scalar;
+  return {&scalar, strong(finishExpr(ctx, use))};
+}
+
 /// Scalars of the current frame, passed by the callee's call where there is one.
 static bool bindScalars(CheckContext &ctx, llvm::ArrayRef<Given> given, Callee *callee) {
   const ast::Kernel &kernel = *ctx.frame->kernel;
   bool fine = true;
-  for (auto [i, param] : llvm::enumerate(kernel.params)) {
-    const Given &one = given[i];
-    ParamKind kind = kindOf(param);
-    if (kind == ParamKind::Scalar) {
-      std::optional<DType> type = resolveType(ctx, param.type);
-      if (!type) {
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    if (kindOf(param) != ParamKind::Scalar)
+      continue;
+    std::optional<DType> type = resolveType(ctx, param.type);
+    if (!type) {
+      fine = false;
+      ctx.poison(ctx.frame->scope, param.name);
+      continue;
+    }
+    Entity entity;
+    entity.kind = Entity::Scalar;
+    entity.param = &param;
+    if (!one.isGiven && param.defaultValue) {
+      std::optional<Value> value = defaultOf(ctx, param, *type);
+      if (!value) {
         fine = false;
-        ctx.poison(ctx.frame->scope, param.name);
         continue;
       }
-      Entity entity;
-      entity.kind = Entity::Scalar;
-      entity.param = &param;
-      if (!one.isGiven && param.defaultValue) {
-        Value value = eval(ctx, *param.defaultValue);
-        const Expr *expr =
-            storable(ctx, value, *type, "'" + param.name.name + "'", param.defaultValue->span);
-        if (!expr) {
+      entity.value = *value;
+    } else {
+      auto [scalar, value] = addScalar(ctx, param, *type);
+      entity.value = value;
+      if (callee) {
+        const Expr *passed = storable(ctx, one.value, *type, "'" + param.name.name + "'", one.span);
+        if (!passed) {
           fine = false;
           continue;
         }
-        entity.value = strong(expr);
+        callee->scalars.push_back({scalar, passed});
       } else {
-        ScalarParam &scalar = ctx.program->scalarParams.emplace_back();
-        scalar.name = param.name.name;
-        scalar.type = *type;
-        scalar.span = param.span;
-        Expr *use = makeExpr(ctx, Expr::Scalar, computeType(*type), param.name.span);
-        use->scalar = &scalar;
-        entity.value = strong(finishExpr(ctx, use));
-        if (callee) {
-          const Expr *passed =
-              storable(ctx, one.value, *type, "'" + param.name.name + "'", one.span);
-          if (!passed) {
-            fine = false;
-            continue;
-          }
-          callee->scalars.push_back({&scalar, passed});
-        } else {
-          ctx.program->scalars.push_back(&scalar);
-        }
+        ctx.program->scalars.push_back(scalar);
       }
-      fine &= ctx.define(ctx.frame->scope, param.name, std::move(entity)) != nullptr;
-      continue;
     }
+    fine &= ctx.define(ctx.frame->scope, param.name, std::move(entity)) != nullptr;
   }
   return fine;
 }

@@ -560,7 +560,7 @@ static bool checkAssertion(CheckContext &ctx, const ast::Expr &call) {
     return false;
   }
   for (const Condition &one : conditions) {
-    Condition condition{one.kind, named(ctx, one.lhs), {}};
+    Condition condition{one.kind, named(ctx, one.lhs), named(ctx, one.rhs)};
     if (ctx.isSilent() || isAssumed(ctx, condition))
       continue;
     Outcome outcome = ctx.prover->holds(condition, Domain());
@@ -568,12 +568,7 @@ static bool checkAssertion(CheckContext &ctx, const ast::Expr &call) {
       continue;
     if (outcome.verdict == Verdict::Refuted)
       return fails();
-    addGuard(ctx,
-             condition.kind == Condition::Zero      ? Guard::Zero
-             : condition.kind == Condition::NonZero ? Guard::NonZero
-                                                    : Guard::NonNegative,
-             condition.lhs, IndexExpr(0), "this needs " + what, call.span);
-    assume(ctx, condition);
+    requireAtLaunch(ctx, condition, "this needs " + what, call.span);
   }
   return true;
 }

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/check/CheckEntry.h"
+#include "frontend/check/CheckArguments.h"
 #include "frontend/check/CheckBuild.h"
 #include "frontend/check/CheckDims.h"
 #include "frontend/check/CheckEquation.h"
@@ -256,37 +257,27 @@ static bool bindScalars(CheckContext &ctx, Frame &entry, llvm::ArrayRef<Given> g
   const ast::Kernel &kernel = *entry.kernel;
   bool fine = true;
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
-    ParamKind kind = kindOf(param);
-    Entity entity;
-    entity.param = &param;
-    if (kind == ParamKind::Scalar) {
-      std::optional<DType> type = resolveType(ctx, param.type);
-      if (!type) {
-        fine = false;
-        continue;
-      }
-      entity.kind = Entity::Scalar;
-      if (!one.isGiven) {
-        const Expr *expr = storable(ctx, eval(ctx, *param.defaultValue), *type,
-                                    "'" + param.name.name + "'", param.defaultValue->span);
-        if (!expr) {
-          fine = false;
-          continue;
-        }
-        entity.value = strong(expr);
-      } else {
-        ScalarParam &scalar = ctx.program->scalarParams.emplace_back();
-        scalar.name = param.name.name;
-        scalar.type = *type;
-        scalar.span = param.span;
-        ctx.program->scalars.push_back(&scalar);
-        Expr *use = makeExpr(ctx, Expr::Scalar, computeType(*type), param.name.span);
-        use->scalar = &scalar;
-        entity.value = strong(finishExpr(ctx, use));
-      }
-      fine &= ctx.define(entry.scope, param.name, std::move(entity)) != nullptr;
+    if (kindOf(param) != ParamKind::Scalar)
+      continue;
+    std::optional<DType> type = resolveType(ctx, param.type);
+    if (!type) {
+      fine = false;
       continue;
     }
+    Entity entity;
+    entity.kind = Entity::Scalar;
+    entity.param = &param;
+    if (one.isGiven) {
+      auto [scalar, value] = addScalar(ctx, param, *type);
+      ctx.program->scalars.push_back(scalar);
+      entity.value = value;
+    } else if (std::optional<Value> value = defaultOf(ctx, param, *type)) {
+      entity.value = *value;
+    } else {
+      fine = false;
+      continue;
+    }
+    fine &= ctx.define(entry.scope, param.name, std::move(entity)) != nullptr;
   }
   return fine;
 }

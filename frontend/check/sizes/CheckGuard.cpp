@@ -51,6 +51,26 @@ checked::Guard &tegula::addGuard(CheckContext &ctx, Guard::Kind kind, IndexExpr 
   return ctx.program->guards.back();
 }
 
+static Guard::Kind guardKind(const Condition &condition) {
+  switch (condition.kind) {
+  case Condition::NonNegative:
+    return Guard::NonNegative;
+  case Condition::Zero:
+    return Guard::Zero;
+  case Condition::NonZero:
+    return Guard::NonZero;
+  case Condition::Divides:
+    return Guard::Divides;
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+void tegula::requireAtLaunch(CheckContext &ctx, const Condition &condition, std::string message,
+                             Span span) {
+  addGuard(ctx, guardKind(condition), condition.lhs, condition.rhs, std::move(message), span);
+  assume(ctx, condition);
+}
+
 std::optional<Report> tegula::warnGuard(CheckContext &ctx, Code code, Span span,
                                         const llvm::Twine &message, bool evenInLibrary) {
   bool inLibrary = false;

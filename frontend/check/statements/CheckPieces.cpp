@@ -127,15 +127,8 @@ bool tegula::checkInjective(CheckContext &ctx, LeftSide &left, Stmt &out) {
   if (outcome.proved())
     return true;
   if (!outcome.suffices.empty() && !failsWhereTried(ctx, outcome, image)) {
-    for (const Condition &condition : outcome.suffices) {
-      addGuard(ctx,
-               condition.kind == Condition::Zero      ? Guard::Zero
-               : condition.kind == Condition::NonZero ? Guard::NonZero
-               : condition.kind == Condition::Divides ? Guard::Divides
-                                                      : Guard::NonNegative,
-               condition.lhs, condition.rhs, "two points of " + what + " meet", left.target->span);
-      assume(ctx, condition);
-    }
+    for (const Condition &condition : outcome.suffices)
+      requireAtLaunch(ctx, condition, "two points of " + what + " meet", left.target->span);
     return true;
   }
   Report record = ctx.report(
@@ -259,15 +252,8 @@ bool tegula::addPiece(CheckContext &ctx, LeftSide &left, Stmt &out) {
       std::string message = "'" + piece.text + "' meets '" + old.text + "'";
       if (outcome.verdict == Verdict::Depends && !outcome.suffices.empty() &&
           !failsWhereTried(ctx, outcome, {old.image, piece.image})) {
-        for (const Condition &condition : outcome.suffices) {
-          addGuard(ctx,
-                   condition.kind == Condition::Zero      ? Guard::Zero
-                   : condition.kind == Condition::NonZero ? Guard::NonZero
-                   : condition.kind == Condition::Divides ? Guard::Divides
-                                                          : Guard::NonNegative,
-                   condition.lhs, condition.rhs, message, piece.span);
-          assume(ctx, condition);
-        }
+        for (const Condition &condition : outcome.suffices)
+          requireAtLaunch(ctx, condition, message, piece.span);
         if (std::optional<Report> record =
                 warnGuard(ctx, Code::GuardBounds, piece.span, message + " for some sizes", true))
           record->note("every launch checks it");
@@ -322,16 +308,9 @@ void tegula::requireCovered(CheckContext &ctx, TensorInfo &info, Span readSpan, 
     return condition.kind == Condition::NonNegative && condition.lhs.asConstant().value_or(0) < 0;
   });
   if (outcome.verdict == Verdict::Depends && !outcome.suffices.empty() && canHold) {
-    for (const Condition &condition : outcome.suffices) {
-      addGuard(ctx,
-               condition.kind == Condition::Zero      ? Guard::Zero
-               : condition.kind == Condition::NonZero ? Guard::NonZero
-               : condition.kind == Condition::Divides ? Guard::Divides
-                                                      : Guard::NonNegative,
-               condition.lhs, condition.rhs, "not every element of " + name + " is defined",
-               info.pieces.front().span);
-      assume(ctx, condition);
-    }
+    for (const Condition &condition : outcome.suffices)
+      requireAtLaunch(ctx, condition, "not every element of " + name + " is defined",
+                      info.pieces.front().span);
     std::string needs;
     for (const Condition &condition : outcome.suffices)
       needs += (needs.empty() ? "" : " and ") + show(ctx, condition);
