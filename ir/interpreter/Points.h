@@ -35,6 +35,24 @@ void forPoints(Frame &frame, const Node *node, llvm::ArrayRef<AxisCode> axes, Fn
   forPointsFrom(frame, node, axes, backwards, fn);
 }
 
+/// Points in any order: none sees what another one of them does.
+inline void runInParallel(Frame &frame, const Node *node, llvm::ArrayRef<AxisCode> axes,
+                          const Code &body) {
+  ++frame.clock;
+  frame.levels.push_back({frame.clock, frame.clock});
+  size_t depth = frame.levels.size() - 1;
+  forPoints(
+      frame, node, axes,
+      [&] {
+        frame.levels[depth].point = ++frame.clock;
+        frame.run(body);
+      },
+      frame.options.reversePoints);
+  frame.levels.pop_back();
+  // What comes after is later than the last point.
+  ++frame.clock;
+}
+
 } // namespace tegula::interp
 
 #endif // TEGULA_IR_INTERPRETER_POINTS_H

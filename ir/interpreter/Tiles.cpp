@@ -52,20 +52,7 @@ public:
   llvm::SmallVector<AxisCode> axes;
   Code body;
 
-  void run(Frame &frame) const override {
-    ++frame.clock;
-    frame.levels.push_back({frame.clock, frame.clock});
-    size_t depth = frame.levels.size() - 1;
-    forPoints(
-        frame, this, axes,
-        [&] {
-          frame.levels[depth].point = ++frame.clock;
-          frame.run(body);
-        },
-        frame.options.reversePoints);
-    frame.levels.pop_back();
-    ++frame.clock;
-  }
+  void run(Frame &frame) const override { runInParallel(frame, this, axes, body); }
 };
 
 class TileLoopNode final : public Node {
