@@ -19,30 +19,25 @@ using namespace tegula;
 using namespace tegula::tgl;
 
 namespace {
-class ContractionStrategy final : public Strategy {
+class ContractionStrategy final : public StatementStrategy {
 public:
-  StringRef name() const override { return "contraction"; }
+  ContractionStrategy() : StatementStrategy("contraction", "tile") {}
 
-  bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.target.isGpu() &&
-           matchesAny(launch, name(), [&](ParallelOp op) { return chooseTile(op); });
+protected:
+  Matched<Attribute> match(ParallelOp op, const ScheduleRequest &request) const override {
+    return attributeOf(chooseTile(op), op);
   }
 
-  void schedule(LaunchOp launch, const ScheduleRequest &request,
-                ScheduleCounts &counts) const override {
-    generalStrategy().schedule(launch, request, counts);
-    SmallVector<ScheduleSetting> settings = scheduleSettings(launch->getParentOfType<KernelOp>());
-    for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<TensorTile> tile = chooseTile(
-              op, settings, request.target, wantedTile(request.tensorTile, counts.tiled))) {
-        op->setAttr("tile", tile->toAttribute(op.getContext()));
-        ++counts.tiled;
-      }
+  Matched<Attribute> matchOrdered(ParallelOp op, const ScheduleRequest &request,
+                                  unsigned count) const override {
+    SmallVector<ScheduleSetting> settings = scheduleSettings(op->getParentOfType<KernelOp>());
+    return attributeOf(
+        chooseTile(op, settings, request.target, wantedTile(request.tensorTile, count)), op);
   }
 };
 } // namespace
 
-const Strategy &tegula::contractionStrategy() {
+const StatementStrategy &tegula::contractionStrategy() {
   static const ContractionStrategy instance;
   return instance;
 }

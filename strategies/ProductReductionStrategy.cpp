@@ -17,37 +17,22 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static Matched<ProductReductionShape> chooseShape(ParallelOp op, const ScheduleRequest &request) {
-  Matched<ProductReductionPlan> plan = planProductReduction(op);
-  if (!plan)
-    return plan.mismatch();
-  return chooseProductReductionShape(*plan, request.target, request.tensorTile);
-}
-
 namespace {
-class ProductReductionStrategy final : public Strategy {
+class ProductReductionStrategy final : public StatementStrategy {
 public:
-  StringRef name() const override { return "product-reduction"; }
+  ProductReductionStrategy() : StatementStrategy("product-reduction", "product_tile") {}
 
-  bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.target.isGpu() &&
-           matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op, request); });
-  }
-
-  void schedule(LaunchOp launch, const ScheduleRequest &request,
-                ScheduleCounts &counts) const override {
-    // General code is what runs where addresses do not fit.
-    generalStrategy().schedule(launch, request, counts);
-    for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<ProductReductionShape> shape = chooseShape(op, request)) {
-        op->setAttr("product_tile", shape->toAttribute(op.getContext()));
-        ++counts.tiled;
-      }
+protected:
+  Matched<Attribute> match(ParallelOp op, const ScheduleRequest &request) const override {
+    Matched<ProductReductionPlan> plan = planProductReduction(op);
+    if (!plan)
+      return plan.mismatch();
+    return attributeOf(chooseProductReductionShape(*plan, request.target, request.tensorTile), op);
   }
 };
 } // namespace
 
-const Strategy &tegula::productReductionStrategy() {
+const StatementStrategy &tegula::productReductionStrategy() {
   static const ProductReductionStrategy instance;
   return instance;
 }

@@ -18,39 +18,30 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static Matched<RecurrenceShape> chooseShape(ParallelOp op, const ScheduleRequest &request) {
-  Matched<RecurrencePlan> plan = planRecurrence(op);
-  if (!plan)
-    return plan.mismatch();
-  std::optional<int64_t> asked =
-      settingOf(scheduleSettings(op->getParentOfType<KernelOp>()), "cluster");
-  return chooseRecurrenceShape(*plan, request.target.clusterBlocks, asked.value_or(0));
-}
-
 namespace {
-class Recurrence final : public Strategy {
+class RecurrenceStrategy final : public StatementStrategy {
 public:
-  StringRef name() const override { return "recurrence"; }
+  RecurrenceStrategy() : StatementStrategy("recurrence", "recurrence") {}
 
-  bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.target.isGpu() &&
-           matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op, request); });
+protected:
+  Matched<Attribute> match(ParallelOp op, const ScheduleRequest &request) const override {
+    Matched<RecurrencePlan> plan = planRecurrence(op);
+    if (!plan)
+      return plan.mismatch();
+    std::optional<int64_t> asked =
+        settingOf(scheduleSettings(op->getParentOfType<KernelOp>()), "cluster");
+    Matched<RecurrenceShape> shape =
+        chooseRecurrenceShape(*plan, request.target.clusterBlocks, asked.value_or(0));
+    if (shape)
+      shape->countsBytes = request.usesAsyncStores && shape->cluster > 1;
+    return attributeOf(shape, op);
   }
 
-  void schedule(LaunchOp launch, const ScheduleRequest &request,
-                ScheduleCounts &counts) const override {
-    generalStrategy().schedule(launch, request, counts);
-    for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<RecurrenceShape> shape = chooseShape(op, request)) {
-        shape->countsBytes = request.usesAsyncStores && shape->cluster > 1;
-        op->setAttr("recurrence", shape->toAttribute(op.getContext()));
-        ++counts.resident;
-      }
-  }
+  unsigned &counterIn(ScheduleCounts &counts) const override { return counts.resident; }
 };
 } // namespace
 
-const Strategy &tegula::recurrenceStrategy() {
-  static const Recurrence instance;
+const StatementStrategy &tegula::recurrenceStrategy() {
+  static const RecurrenceStrategy instance;
   return instance;
 }

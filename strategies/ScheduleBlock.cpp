@@ -8,6 +8,7 @@
 #include "strategies/ScheduleBlock.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
+#include "strategies/Strategy.h"
 #include "strategies/recurrence/plan/Recurrence.h"
 #include "target/TargetInfo.h"
 #include "llvm/ADT/SetVector.h"
@@ -315,9 +316,8 @@ bool tegula::isOfRowClusters(KernelOp scheduled, const ScheduleSetting &setting)
   scheduled.walk([&](ParallelOp op) {
     if (!isa<LaunchOp>(op->getParentOp()))
       return;
-    isRecurrence |= op->hasAttr("recurrence");
-    isGeneral |= !op->hasAttr("tile") && !op->hasAttr("row_tile") && !op->hasAttr("product_tile") &&
-                 !op->hasAttr("recurrence");
+    isRecurrence |= recurrenceStrategy().computes(op);
+    isGeneral |= !strategyOf(op);
   });
   return setting.keyword == "cluster" && isGeneral && !isRecurrence;
 }

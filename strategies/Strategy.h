@@ -46,35 +46,56 @@ public:
                         ScheduleCounts &counts) const = 0;
 };
 
-/// Whether `match` matches a statement of the launch; else a remark of the strategy for each says
-/// why not.
-template <typename Match>
-bool matchesAny(tgl::LaunchOp launch, llvm::StringRef strategy, Match match) {
-  llvm::SmallVector<Mismatch> mismatches;
-  for (auto op : launch.getBody().getOps<tgl::ParallelOp>()) {
-    auto matched = match(op);
-    if (matched)
-      return true;
-    mismatches.push_back(matched.mismatch());
-    if (!mismatches.back().where)
-      mismatches.back().where = op;
+/// A strategy whose decision about a statement is one attribute. General code stands beside it, for
+/// what the statement's own does not take at a launch, such as addresses.
+class StatementStrategy : public Strategy {
+public:
+  StatementStrategy(llvm::StringRef strategy, llvm::StringRef attribute)
+      : strategy(strategy), attribute(attribute) {}
+
+  llvm::StringRef name() const final { return strategy; }
+  bool applies(tgl::LaunchOp launch, const ScheduleRequest &request) const final;
+  void schedule(tgl::LaunchOp launch, const ScheduleRequest &request,
+                ScheduleCounts &counts) const final;
+  /// Whether the strategy computes the scheduled statement.
+  bool computes(tgl::ParallelOp op) const { return op->hasAttr(attribute); }
+
+protected:
+  template <typename Shape>
+  static Matched<mlir::Attribute> attributeOf(Matched<Shape> shape, tgl::ParallelOp op) {
+    if (!shape)
+      return shape.mismatch();
+    return shape->toAttribute(op.getContext());
   }
-  for (const Mismatch &mismatch : mismatches)
-    remarkMismatch(launch, strategy, mismatch);
-  return false;
-}
+  /// The attribute of a statement that it computes.
+  virtual Matched<mlir::Attribute> match(tgl::ParallelOp op,
+                                         const ScheduleRequest &request) const = 0;
+  /// The attribute once general code has ordered the axes; `count`: of statements that were counted
+  /// before (counterIn).
+  virtual Matched<mlir::Attribute> matchOrdered(tgl::ParallelOp op, const ScheduleRequest &request,
+                                                unsigned) const {
+    return match(op, request);
+  }
+  virtual unsigned &counterIn(ScheduleCounts &counts) const { return counts.tiled; }
+
+private:
+  llvm::StringRef strategy, attribute;
+};
+
+/// The strategy, but the general one, that computes the scheduled statement; null: general code.
+const StatementStrategy *strategyOf(tgl::ParallelOp op);
 
 /// All strategies in order of preference.
 llvm::ArrayRef<const Strategy *> strategies();
 
 /// Matrix products on tensor cores.
-const Strategy &contractionStrategy();
+const StatementStrategy &contractionStrategy();
 /// Tile loops with matrix products inside on tensor cores.
-const Strategy &tileLoopStrategy();
+const StatementStrategy &tileLoopStrategy();
 /// Loops over time with weights in registers.
-const Strategy &recurrenceStrategy();
+const StatementStrategy &recurrenceStrategy();
 /// Reductions over the columns of products on tensor cores.
-const Strategy &productReductionStrategy();
+const StatementStrategy &productReductionStrategy();
 /// The strategy of last resort.
 const Strategy &generalStrategy();
 

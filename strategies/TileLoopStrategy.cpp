@@ -16,36 +16,23 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static Matched<TileLoopShape> chooseShape(ParallelOp op) {
-  Matched<TileLoopPlan> plan = planTileLoop(op);
-  if (!plan)
-    return plan.mismatch();
-  return chooseTileLoopShape(*plan, scheduleSettings(op->getParentOfType<KernelOp>()));
-}
-
 namespace {
-class RowTiles final : public Strategy {
+class TileLoopStrategy final : public StatementStrategy {
 public:
-  StringRef name() const override { return "tile-loop"; }
+  TileLoopStrategy() : StatementStrategy("tile-loop", "row_tile") {}
 
-  bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
-    return request.target.isGpu() &&
-           matchesAny(launch, name(), [&](ParallelOp op) { return chooseShape(op); });
-  }
-
-  void schedule(LaunchOp launch, const ScheduleRequest &request,
-                ScheduleCounts &counts) const override {
-    generalStrategy().schedule(launch, request, counts);
-    for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<TileLoopShape> tile = chooseShape(op)) {
-        op->setAttr("row_tile", tile->toAttribute(op.getContext()));
-        ++counts.tiled;
-      }
+protected:
+  Matched<Attribute> match(ParallelOp op, const ScheduleRequest &request) const override {
+    Matched<TileLoopPlan> plan = planTileLoop(op);
+    if (!plan)
+      return plan.mismatch();
+    return attributeOf(
+        chooseTileLoopShape(*plan, scheduleSettings(op->getParentOfType<KernelOp>())), op);
   }
 };
 } // namespace
 
-const Strategy &tegula::tileLoopStrategy() {
-  static const RowTiles instance;
+const StatementStrategy &tegula::tileLoopStrategy() {
+  static const TileLoopStrategy instance;
   return instance;
 }
