@@ -289,6 +289,7 @@ static StringRef settingsOf(StringRef strategy) {
       .Case("contraction", "tile, split, warps, stages, persistent and raster")
       .Case("tile-loop", "tile, warps, stages and persistent")
       .Case("recurrence", "cluster")
+      .Case("product-reduction", "nothing")
       .Default("cluster, where several nests read a row that shared memory keeps");
 }
 

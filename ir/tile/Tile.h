@@ -25,4 +25,12 @@
 #define GET_OP_CLASSES
 #include "ir/tile/TileOps.h.inc"
 
+namespace tegula::tile {
+
+/// Whether the expression is a multiple of `number` wherever loop variables, axes and sizes are: it
+/// moves by multiples along each, from one.
+bool isMultipleEverywhere(tgl::ValueExpr expr, int64_t number);
+
+} // namespace tegula::tile
+
 #endif // TEGULA_IR_TILE_TILE_H

@@ -100,9 +100,18 @@ LogicalResult tile::KernelOp::verify() {
     if (failed(verifyDims(*this, {getLows()[k], getHighs()[k]}, getIndices().size() + k)))
       return failure();
   }
-  if (getThreads().has_value() != getSharedBytes().has_value() && !getThreads())
+  if (!getSharedBytes())
+    return success();
+  if (!getThreads())
     return emitOpError("expected threads where there are shared_bytes");
-  return success();
+  WalkResult fits = getBody().walk([&](AllocOp alloc) {
+    if (alloc.getOffset() && *alloc.getOffset() + alloc.getType().getBytes() <= *getSharedBytes())
+      return WalkResult::advance();
+    alloc.emitOpError() << "expected a place in the " << *getSharedBytes()
+                        << " bytes of the kernel";
+    return WalkResult::interrupt();
+  });
+  return failure(fits.wasInterrupted());
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,27 +155,36 @@ LogicalResult SpanOp::verify() {
   return verifyDims(*this, {getBaseAttr(), getEndAttr()}, getIndices().size());
 }
 
-bool SpanOp::isFull() {
-  // The base and the end are multiples of the size, so that it never hangs over.
-  auto isMultiple = [&](std::optional<int64_t> number) {
-    return number && *number % getSize() == 0;
+bool tile::isMultipleEverywhere(ValueExpr expr, int64_t number) {
+  auto isMultiple = [&](const ValueExpr &one) {
+    std::optional<int64_t> constant = one.asConstant();
+    return constant && *constant % number == 0;
   };
-  ValueExpr base = getBaseExpr(), rest = base;
-  for (Value operand : base.operands()) {
+  SmallVector<Value> operands(expr.operands());
+  for (Value operand : operands) {
+    std::optional<int64_t> step = stepAlong(expr, operand);
     auto argument = dyn_cast<BlockArgument>(operand);
-    std::optional<int64_t> step = argument ? stepAlong(base, operand) : std::nullopt;
-    if (!step)
+    if (!step || !argument)
       return false;
-    Operation *owner = argument.getOwner()->getParentOp();
-    auto loop = dyn_cast<tile::ForOp>(owner);
-    if (!loop && !isMultiple(*step))
+    auto loop = dyn_cast<tile::ForOp>(argument.getOwner()->getParentOp());
+    bool moves = *step % number == 0 || (loop && *step * int64_t(loop.getStep()) % number == 0 &&
+                                         isMultiple(loop.getLowExpr() * *step));
+    if (!moves)
       return false;
-    if (loop && !(isMultiple(*step) || (isMultiple(loop.getLowExpr().asConstant()) &&
-                                        isMultiple(*step * loop.getStep()))))
-      return false;
-    rest = rest.substitute(operand, ValueExpr(int64_t(0)));
+    expr = expr.substitute(operand, ValueExpr(int64_t(0)));
   }
-  return isMultiple(rest.asConstant()) && isMultiple(getEndExpr().asConstant());
+  return isMultiple(expr);
+}
+
+bool SpanOp::isFull() {
+  // A loop's tiles hang over only where the loop goes on behind the end.
+  for (Value operand : getBaseExpr().operands())
+    if (auto argument = dyn_cast<BlockArgument>(operand))
+      if (auto loop = dyn_cast<tile::ForOp>(argument.getOwner()->getParentOp()))
+        if (loop.getHighExpr() != getEndExpr())
+          return false;
+  return isMultipleEverywhere(getBaseExpr(), getSize()) &&
+         isMultipleEverywhere(getEndExpr(), getSize());
 }
 
 //===----------------------------------------------------------------------===//
@@ -426,6 +444,14 @@ POINT_NAMES(StoreOp)
 POINT_NAMES(CopyOp)
 #undef POINT_NAMES
 
+/// Values of points may be computed again, and in any order.
+static LogicalResult verifyReadsAlone(PointsOp op) {
+  for (Operation &inside : *op.getPoint())
+    if (isa<WriteOp>(inside))
+      return op->emitOpError("expected a region that writes nothing");
+  return success();
+}
+
 /// `spans (inputs) -> type region`.
 static ParseResult parseWithResult(OpAsmParser &parser, OperationState &result,
                                    PointsSyntax &points) {
@@ -452,6 +478,8 @@ void OperandOp::print(OpAsmPrinter &printer) {
 LogicalResult OperandOp::verify() {
   if (getType().getShape().size() != 2)
     return emitOpError() << "expected two dims, found " << getType();
+  if (failed(verifyReadsAlone(*this)))
+    return failure();
   return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));
 }
 
@@ -474,6 +502,8 @@ LogicalResult MapOp::verify() {
   for (Value input : getInputs())
     if (cast<TileType>(input.getType()).getLayout() != getType().getLayout())
       return emitOpError() << "expected inputs in the result's layout, found " << input.getType();
+  if (failed(verifyReadsAlone(*this)))
+    return failure();
   return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));
 }
 
@@ -499,7 +529,11 @@ void StoreOp::print(OpAsmPrinter &printer) {
 LogicalResult StoreOp::verify() {
   if (getInputs().empty())
     return emitOpError("expected a tile that is stored");
-  return verifyPoints(*this, cast<TileType>(getInputs()[0].getType()).getShape(), {});
+  auto first = cast<TileType>(getInputs()[0].getType());
+  for (Value input : getInputs())
+    if (cast<TileType>(input.getType()).getLayout() != first.getLayout())
+      return emitOpError() << "expected inputs of one layout, found " << input.getType();
+  return verifyPoints(*this, first.getShape(), {});
 }
 
 ParseResult CopyOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -530,6 +564,11 @@ void CopyOp::print(OpAsmPrinter &printer) {
 }
 LogicalResult CopyOp::verify() {
   SharedType type = getTarget().getType();
+  if (failed(verifyReadsAlone(*this)))
+    return failure();
+  bool isRead = isa<ReadOp>(getPoint()->front()) && getPoint()->getOperations().size() == 2;
+  if (getKind() == CopyKind::CpAsync && !isRead)
+    return emitOpError("expected a region that reads one element, as cp_async copies bytes");
   return verifyPoints(*this, type.getShape(), getComputeType(type.getElementType()));
 }
 
@@ -571,6 +610,9 @@ LogicalResult tile::ReduceOp::verify() {
     return emitOpError("expected a tile of the state's rows by the span's columns");
   if (value.getElementType() != state.getElementType() || value.getLayout() != state.getLayout())
     return emitOpError("expected a tile of the state's elements and layout");
+  // States of several warps would have to be combined through shared memory.
+  if (state.getLayout() && cast<MmaLayoutAttr>(state.getLayout()).getWarpColumns() != 1)
+    return emitOpError() << "expected warps one above the other, found " << state;
   return success();
 }
 

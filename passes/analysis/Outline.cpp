@@ -6,11 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Outline.h"
+#include "ir/tgl/TglFunctions.h"
 #include "ir/tgl/TglReports.h"
 
 using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
+
+bool tegula::isCostly(Operation *op) {
+  if (isa<RandomOp, arith::DivFOp>(op) || op->hasTrait<FloatFunction>())
+    return true;
+  return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
+         !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp,
+              math::TruncOp, math::FmaOp, math::CopySignOp, math::IsNaNOp, math::IsInfOp>(op);
+}
 
 namespace {
 /// Follows what a value is computed from through the ops with axes around it.

@@ -19,6 +19,10 @@
 
 namespace tegula {
 
+/// Functions that cost tens of instructions: worth a temporary where they would run again and
+/// again.
+bool isCostly(mlir::Operation *op);
+
 /// The axes and ops around a value that it needs, up to the first sequential op.
 struct Outline {
   /// The new statement goes before this op, inside which the value stands.

@@ -19,16 +19,6 @@ namespace tegula {
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
-/// Functions that cost tens of instructions: worth a temporary where they would run again and
-/// again.
-static bool isCostly(Operation *op) {
-  if (isa<RandomOp, arith::DivFOp>(op) || op->hasTrait<FloatFunction>())
-    return true;
-  return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-         !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp,
-              math::TruncOp, math::FmaOp, math::CopySignOp, math::IsNaNOp, math::IsInfOp>(op);
-}
-
 static bool isInReduction(Operation *op) { return op->getParentOfType<ReduceOp>() != nullptr; }
 
 /// The largest expression around a costly op that is as invariant as the op: its users in turn, as

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tile/TilePasses.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -17,22 +19,85 @@ namespace tegula {
 } // namespace tegula
 
 namespace {
+/// The ops of the kernel's block between which an allocation holds something.
+struct Lifetime {
+  tile::AllocOp alloc;
+  Operation *first = nullptr, *last = nullptr;
+  int64_t offset = 0;
+
+  int64_t end() const { return offset + tile::AllocOp(alloc).getType().getBytes(); }
+};
+} // namespace
+
+static constexpr int64_t alignment = 128; // all banks
+
+static SmallVector<Lifetime> lifetimes(tile::KernelOp kernel) {
+  Block &block = kernel.getBody().front();
+  SmallVector<Lifetime> all;
+  kernel.getBody().walk([&](tile::AllocOp alloc) {
+    Lifetime one{alloc};
+    for (Operation *user : alloc->getUsers()) {
+      Operation *place = block.findAncestorOpInBlock(*user);
+      if (!one.first || place->isBeforeInBlock(one.first))
+        one.first = place;
+      if (!one.last || one.last->isBeforeInBlock(place))
+        one.last = place;
+    }
+    all.push_back(one);
+  });
+  return all;
+}
+
+/// Whether both hold something at one time.
+static bool overlap(const Lifetime &one, const Lifetime &other) {
+  return one.first && other.first && !one.last->isBeforeInBlock(other.first) &&
+         !other.last->isBeforeInBlock(one.first);
+}
+
+/// Gives each the first place that none has at the same time; the bytes of all. Who takes memory
+/// that another had before takes it behind a barrier: all warps have left it.
+static int64_t allocate(MutableArrayRef<Lifetime> all) {
+  int64_t bytes = 0;
+  llvm::SetVector<Operation *> barriers;
+  for (auto [number, one] : llvm::enumerate(all)) {
+    auto before = all.take_front(number);
+    auto meets = [&](const Lifetime &other) {
+      return one.offset < other.end() && other.offset < one.end();
+    };
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Lifetime &other : before)
+        if (overlap(one, other) && meets(other)) {
+          one.offset = llvm::alignTo(other.end(), alignment);
+          moved = true;
+        }
+    }
+    for (const Lifetime &other : before)
+      if (one.first && other.first && meets(other))
+        barriers.insert(one.first->isBeforeInBlock(other.first) ? other.first : one.first);
+    one.alloc.setOffset(one.offset);
+    bytes = std::max<int64_t>(bytes, llvm::alignTo(one.end(), alignment));
+  }
+  for (Operation *op : barriers) {
+    OpBuilder builder(op);
+    tile::BarrierOp::create(builder, op->getLoc());
+  }
+  return bytes;
+}
+
+namespace {
 struct AllocateSharedPass : Counted<tegula::impl::AllocateSharedPassBase<AllocateSharedPass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    constexpr int64_t alignment = 128; // all banks
     int64_t bytes = 0;
     getOperation().walk([&](tile::KernelOp kernel) {
       if (!kernel.isPlaced())
         return;
-      int64_t offset = 0;
-      kernel.getBody().walk([&](tile::AllocOp alloc) {
-        alloc.setOffset(offset);
-        offset = llvm::alignTo(offset + alloc.getType().getBytes(), alignment);
-      });
-      kernel.setSharedBytes(offset);
-      bytes += offset;
+      SmallVector<Lifetime> all = lifetimes(kernel);
+      int64_t own = allocate(all);
+      kernel.setSharedBytes(own);
+      bytes += own;
     });
     count("bytes of shared memory", bytes);
   }

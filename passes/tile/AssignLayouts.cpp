@@ -58,6 +58,27 @@ static Value placeOperand(tile::OperandOp operand, Block &kernel) {
   return shared;
 }
 
+/// Barriers between the block's copies and the products that use them: before the first copy after
+/// products, which may be those of the last turn of a loop, and before the first product after
+/// copies.
+static void synchronize(Block &block) {
+  bool isCopied = false, isUsed = true;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    bool copies = isa<tile::CopyOp>(op), multiplies = false;
+    op.walk([&](tile::MmaOp) { multiplies = true; });
+    OpBuilder builder(&op);
+    if ((copies && isUsed) || (multiplies && isCopied))
+      tile::BarrierOp::create(builder, op.getLoc());
+    if (copies)
+      isCopied = true, isUsed = false;
+    else if (multiplies)
+      isCopied = false, isUsed = true;
+    for (Region &region : op.getRegions())
+      if (isa<tile::ForOp>(op))
+        synchronize(region.front());
+  }
+}
+
 static LogicalResult place(tile::KernelOp kernel) {
   SmallVector<tile::DotOp> products;
   kernel.getBody().walk([&](tile::DotOp dot) { products.push_back(dot); });
@@ -71,27 +92,29 @@ static LogicalResult place(tile::KernelOp kernel) {
          b = dot.getB().getDefiningOp<tile::OperandOp>();
     int64_t bytes = dot.getA().getType().getShape()[1] *
                     dot.getA().getType().getElementType().getIntOrFloatBitWidth() / 8;
-    if (!a || !b || bytes != depthBytes)
+    auto isOfProducts = [](tile::OperandOp operand) {
+      return operand && llvm::all_of(operand->getUsers(), llvm::IsaPred<tile::DotOp>);
+    };
+    if (!isOfProducts(a) || !isOfProducts(b) || bytes != depthBytes)
       return success(); // it stays abstract
   }
+  DenseMap<Operation *, Value> shared; // by operand, which several products may have
   for (tile::DotOp dot : products) {
-    auto a = dot.getA().getDefiningOp<tile::OperandOp>(),
-         b = dot.getB().getDefiningOp<tile::OperandOp>();
-    OpBuilder builder(a);
-    // The tiles of the step before have been used.
-    tile::BarrierOp::create(builder, dot.getLoc());
-    Value aShared = placeOperand(a, kernel.getBody().front()),
-          bShared = placeOperand(b, kernel.getBody().front());
-    builder.setInsertionPoint(dot);
-    tile::BarrierOp::create(builder, dot.getLoc());
-    auto mma =
-        tile::MmaOp::create(builder, dot.getLoc(), dot.getType(), aShared, bShared, dot.getC());
+    for (Value operand : {dot.getA(), dot.getB()}) {
+      Value &place = shared[operand.getDefiningOp()];
+      if (!place)
+        place = placeOperand(operand.getDefiningOp<tile::OperandOp>(), kernel.getBody().front());
+    }
+    OpBuilder builder(dot);
+    auto mma = tile::MmaOp::create(builder, dot.getLoc(), dot.getType(),
+                                   shared.lookup(dot.getA().getDefiningOp()),
+                                   shared.lookup(dot.getB().getDefiningOp()), dot.getC());
     dot.replaceAllUsesWith(mma.getResult());
     dot.erase();
-    for (tile::OperandOp operand : {a, b})
-      if (operand.use_empty())
-        operand.erase();
   }
+  for (auto [operand, place] : shared)
+    operand->erase();
+  synchronize(kernel.getBody().front());
   kernel.getBody().walk([&](Operation *op) {
     for (Value result : op->getResults())
       result.setType(withLayout(result.getType(), layout));

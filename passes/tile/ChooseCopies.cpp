@@ -17,32 +17,6 @@ namespace tegula {
 #include "passes/tile/TilePasses.h.inc"
 } // namespace tegula
 
-static bool isMultiple(const ValueExpr &expr, int64_t number) {
-  std::optional<int64_t> constant = expr.asConstant();
-  return constant && *constant % number == 0;
-}
-
-/// Whether the value of `expr` is a multiple of `number` wherever loop variables, axes and sizes
-/// are: it moves by multiples along each, from one.
-static bool isMultipleEverywhere(ValueExpr expr, int64_t number) {
-  SmallVector<Value> operands(expr.operands());
-  for (Value operand : operands) {
-    std::optional<int64_t> step = stepAlong(expr, operand);
-    auto argument = dyn_cast<BlockArgument>(operand);
-    if (!step || !argument)
-      return false;
-    auto loop = dyn_cast<tile::ForOp>(argument.getOwner()->getParentOp());
-    bool moves = *step % number == 0;
-    if (loop && !moves)
-      moves = *step * int64_t(loop.getStep()) % number == 0 &&
-              isMultiple(loop.getLowExpr() * *step, number);
-    if (!moves)
-      return false;
-    expr = expr.substitute(operand, ValueExpr(int64_t(0)));
-  }
-  return isMultiple(expr, number);
-}
-
 /// Whether 16 bytes of a line are neighbours in memory, begin at a multiple of that, and exist
 /// together.
 static bool canCopyVectors(tile::CopyOp copy) {
@@ -61,11 +35,11 @@ static bool canCopyVectors(tile::CopyOp copy) {
     return false;
   auto span = copy.getSpans()[along].getDefiningOp<tile::SpanOp>(),
        lines = copy.getSpans()[1 - along].getDefiningOp<tile::SpanOp>();
-  if (!span || !lines || !isMultipleEverywhere(span.getEndExpr(), vector) ||
-      !isMultipleEverywhere(span.getBaseExpr(), vector))
+  if (!span || !lines || !tile::isMultipleEverywhere(span.getEndExpr(), vector) ||
+      !tile::isMultipleEverywhere(span.getBaseExpr(), vector))
     return false;
   offset = offset.substitute(point.getArgument(along), ValueExpr(int64_t(0)));
-  return isMultipleEverywhere(offset, vector);
+  return tile::isMultipleEverywhere(offset, vector);
 }
 
 /// Commits what the copies before a barrier have started, and waits for it.

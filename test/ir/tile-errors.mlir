@@ -61,3 +61,54 @@ func.func @for(%s: !tile.state<max, 16xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @warp_columns(%v: !tile.tile<32x32xf32, #tile.mma<1x2>>, %n: !tile.span<32>, %s: !tile.state<max, 32xf32, #tile.mma<1x2>>) {
+  // expected-error @+1 {{expected warps one above the other}}
+  %0 = tile.reduce %v over %n into %s : !tile.tile<32x32xf32, #tile.mma<1x2>>, !tile.span<32>, !tile.state<max, 32xf32, #tile.mma<1x2>>
+  return
+}
+
+// -----
+
+tgl.kernel @place() sizes [] {
+  tgl.launch "y" {
+    tile.kernel "y" () attributes {shared_bytes = 4096 : i64, threads = 32 : i64} {
+      // expected-error @+1 {{expected a place in the 4096 bytes of the kernel}}
+      %0 = tile.alloc at 2048 : !tile.shared<32x64xbf16, k_major>
+    }
+  }
+}
+
+// -----
+
+tgl.kernel @writes(%x: !tgl.tensor<[64], f32> {tgl.name = "x", tgl.role = "out"}) sizes [] {
+  tgl.launch "y" {
+    tile.kernel "y" () {
+      %i = tile.span 0 to 64 : !tile.span<64>
+      %zero = arith.constant 0.0 : f32
+      // expected-error @+1 {{expected a region that writes nothing}}
+      %0 = tile.operand (%a in %i, %b in %i) -> !tile.tile<64x64xbf16> {
+        tgl.write %zero, %x[%a] : f32, !tgl.tensor<[64], f32>
+        tile.yield %zero : f32
+      }
+    }
+  }
+}
+
+// -----
+
+tgl.kernel @bytes() sizes [] {
+  tgl.launch "y" {
+    tile.kernel "y" () {
+      %i = tile.span 0 to 64 : !tile.span<64>
+      %0 = tile.alloc : !tile.shared<64x64xbf16, k_major>
+      %zero = arith.constant 0.0 : f32
+      // expected-error @+1 {{expected a region that reads one element, as cp_async copies bytes}}
+      tile.copy cp_async (%a in %i, %b in %i) to %0 : !tile.shared<64x64xbf16, k_major> {
+        tile.yield %zero : f32
+      }
+    }
+  }
+}

@@ -45,3 +45,33 @@ tgl.kernel @nearest(%x: !tgl.tensor<[4096, 64], bf16> {tgl.name = "x", tgl.role 
     }
   }
 }
+
+// The second loop has the memory of the first, when all warps have left it.
+// CHECK-LABEL: tgl.kernel @twice
+// CHECK: tile.kernel "b" () attributes {shared_bytes = 16384 : i64, threads = 128 : i64} {
+// CHECK-NEXT: %[[A:.*]] = tile.alloc at 0 :
+// CHECK-NEXT: %[[B:.*]] = tile.alloc at 0 :
+// CHECK-NEXT: %[[BOTH:.*]] = tile.alloc at 8192 :
+// CHECK: tile.for
+// CHECK: tile.mma %[[A]], %[[BOTH]]
+// CHECK: {{^ *}}tile.barrier
+// CHECK-NEXT: tile.for
+// CHECK: tile.mma %[[B]], %[[BOTH]]
+tgl.kernel @twice() sizes [] {
+  tgl.launch "b" strategy "product-reduction" {
+    tile.kernel "b" () attributes {threads = 128 : i64} {
+      %a = tile.alloc : !tile.shared<64x64xbf16, k_major>
+      %b = tile.alloc : !tile.shared<64x64xbf16, k_major>
+      %c = tile.alloc : !tile.shared<64x64xbf16, k_major>
+      %0 = tile.zero : !tile.tile<64x64xf32, #tile.mma<4x1>>
+      %1 = tile.for %i = 0 to 64 step 64 iter (%s = %0 : !tile.tile<64x64xf32, #tile.mma<4x1>>) {
+        %3 = tile.mma %a, %c, %s : !tile.shared<64x64xbf16, k_major>, !tile.shared<64x64xbf16, k_major>, !tile.tile<64x64xf32, #tile.mma<4x1>>
+        tile.yield %3 : !tile.tile<64x64xf32, #tile.mma<4x1>>
+      }
+      %2 = tile.for %i = 0 to 64 step 64 iter (%s = %1 : !tile.tile<64x64xf32, #tile.mma<4x1>>) {
+        %3 = tile.mma %b, %c, %s : !tile.shared<64x64xbf16, k_major>, !tile.shared<64x64xbf16, k_major>, !tile.tile<64x64xf32, #tile.mma<4x1>>
+        tile.yield %3 : !tile.tile<64x64xf32, #tile.mma<4x1>>
+      }
+    }
+  }
+}

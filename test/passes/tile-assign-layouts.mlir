@@ -51,3 +51,36 @@ tgl.kernel @nearest(%x: !tgl.tensor<[4096, 64], bf16> {tgl.name = "x", tgl.role 
     }
   }
 }
+
+// An operand of two places is copied once; the barriers stand around both copies, in whatever order they come.
+// CHECK-LABEL: tgl.kernel @square
+// CHECK-DAG: %[[A:.*]] = tile.alloc : !tile.shared<64x64xbf16, k_major>
+// CHECK-DAG: %[[B:.*]] = tile.alloc : !tile.shared<64x64xbf16, k_major>
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.copy registers
+// CHECK-NOT: tile.barrier
+// CHECK: tile.copy registers
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.mma
+// CHECK-NOT: tile.copy
+// CHECK-NOT: tile.barrier
+// CHECK: tile.mma %[[SAME:.*]], %[[SAME]],
+tgl.kernel @square(%x: !tgl.tensor<[M, 64], bf16> {tgl.name = "x", tgl.role = "in"}) sizes [M = 0 : 0] {
+  tgl.launch "y" strategy "product-reduction" {
+    tile.kernel "y" (%t = 0 to (M + 63) floordiv 64) {
+      %m = tile.span 64*%t to M : !tile.span<64>
+      %d = tile.span 0 to 64 : !tile.span<64>
+      %b = tile.operand (%i in %m, %k in %d) -> !tile.tile<64x64xbf16> {
+        %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, 64], bf16>
+        tile.yield %v : f32
+      }
+      %a = tile.operand (%i in %m, %k in %d) -> !tile.tile<64x64xbf16> {
+        %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, 64], bf16>
+        tile.yield %v : f32
+      }
+      %z = tile.zero : !tile.tile<64x64xf32>
+      %p = tile.dot %a, %b, %z : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16>, !tile.tile<64x64xf32>
+      %q = tile.dot %a, %a, %p : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16>, !tile.tile<64x64xf32>
+    }
+  }
+}

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/product_reduction/plan/ProductReduction.h"
+#include "passes/analysis/Outline.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -60,9 +62,24 @@ private:
       return fail(reduce, describe(reduce) + " is not of f32");
     if (reduce.getFiltered() || product.getFiltered())
       return fail(reduce, describe(reduce) + " has a condition");
+    if (instructions(reduce) > maxInstructions)
+      return fail(reduce, describe(reduce) + " computes too much at each point",
+                  "store the product, and reduce it in another statement");
     if (reduce.getAxes().size() != 1 || product.getAxes().size() != 1)
       return fail(reduce, describe(reduce) + " or its product runs over several axes");
     return matchFactors(reduce, product);
+  }
+
+  /// The block's code has the statement's arithmetic once for each accumulator of a thread.
+  static constexpr unsigned maxInstructions = 256;
+
+  /// About what one point takes beside the product.
+  static unsigned instructions(tgl::ReduceOp reduce) {
+    constexpr unsigned ofFunction = 64; // as many as sin
+    unsigned sum = 0;
+    for (Operation &op : reduce.getBody().front())
+      sum += isCostly(&op) ? ofFunction : 1;
+    return sum;
   }
 
   bool matchFactors(tgl::ReduceOp reduce, tgl::ReduceOp product) {
@@ -127,19 +144,16 @@ private:
     for (Value tensor : accesses.writes)
       if (accesses.reads.contains(tensor))
         return fail(plan.op, describeTensor(tensor) + " is read and written");
+    llvm::SetVector<Operation *> users; // of results, directly or not
     for (ReducedProduct &one : plan.reductions)
-      for (Operation *user : one.reduce->getUsers())
-        for (ReducedProduct &other : plan.reductions)
-          if (isUsedIn(user, other.reduce))
-            return fail(other.reduce,
-                        describe(other.reduce) + " needs the result of one before it");
+      users.insert(one.reduce->user_begin(), one.reduce->user_end());
+    for (unsigned next = 0; next < users.size(); ++next)
+      users.insert(users[next]->user_begin(), users[next]->user_end());
+    for (Operation *user : users)
+      for (ReducedProduct &one : plan.reductions)
+        if (one.reduce->isAncestor(user))
+          return fail(one.reduce, describe(one.reduce) + " needs the result of one before it");
     return true;
-  }
-
-  /// Whether the op, or what is computed from it, is in the region of `reduce`.
-  bool isUsedIn(Operation *op, tgl::ReduceOp reduce) {
-    return reduce->isAncestor(op) ||
-           llvm::any_of(op->getUsers(), [&](Operation *user) { return isUsedIn(user, reduce); });
   }
 };
 } // namespace
