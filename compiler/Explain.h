@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 //
 // `tegula compile --why`. Passes report as remarks which strategies do not compute a statement, and
-// why (passes/analysis/Matched.h); a RemarkCollector keeps them while passes run, and
+// why (passes/analysis/Matched.h); collectMismatches keeps them while passes run, and
 // explainLaunches puts them to the launches of the scheduled kernel, with what each launch moves
 // and computes.
 //

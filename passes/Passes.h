@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Passes.td describes each pass; Pipeline.cpp puts them in order.
+// Passes.td describes each pass; Pipeline.cpp puts them in order (tile/: those of the dialect
+// `tile`).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_PASSES_H

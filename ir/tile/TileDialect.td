@@ -101,8 +101,8 @@ def StateType : Tile_Type<"State", "state"> {
 def SharedType : Tile_Type<"Shared", "shared"> {
   let summary = "a tile in shared memory, as an operand of mma.sync";
   let description = [{
-    `!tile.shared<128x64xbf16, k_major>`: rows (or columns of the result) by points of the sum.
-    Lines of memory are rows where it is `k_major`, else points of the sum (`mn_major`); 16-byte
+    `!tile.shared<128x64xbf16, k_major>`: M (or N) by K.
+    Lines of memory run along K where it is `k_major`, else along M or N (`mn_major`); 16-byte
     chunks of a line are exchanged so that ldmatrix has no bank conflicts
     (codegen/nvgpu/Mma.h, MmaSharedLayout).
   }];
@@ -113,7 +113,7 @@ def SharedType : Tile_Type<"Shared", "shared"> {
 }
 
 def TokenType : Tile_Type<"Token", "token"> {
-  let summary = "copies under way";
+  let summary = "copies in flight";
   let description = "What `tile.commit` gives and `tile.await` waits for.";
 }
 

@@ -48,8 +48,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [RecursiveMemoryEffects, SingleBlock, NoTe
   let summary = "a launch: what each block computes";
   let description = [{
     The axes number the blocks. `otherwise` computes the same without tiles: it runs where an
-    address of a launch does not fit what the placed body asks for (`aligned`: positions of
-    the kernel's arguments that must be multiples of 16 bytes). Placement sets `threads` and
+    address of a launch does not fit what the placed body asks for (multiples of 16 bytes:
+    `TileEmitter::alignedTensors`). Placement sets `threads` and
     `shared_bytes` of a block.
 
     ```mlir
@@ -270,7 +270,7 @@ def Tile_CopyOp : Tile_Op<"copy", [SingleBlock, NamedArguments, PointsOp]> {
   let summary = "elements to shared memory, by all threads of the block";
   let description = [{
     `registers`: each thread evaluates elements and stores them. `cp_async`: the region is one read,
-    of which 16 bytes are neighbours, and the copies are under way until they are committed and
+    of which 16 bytes are neighbours, and the copies are in flight until they are committed and
     awaited. Points that do not exist are 0 in both.
 
     ```mlir
@@ -289,7 +289,7 @@ def Tile_CopyOp : Tile_Op<"copy", [SingleBlock, NamedArguments, PointsOp]> {
 }
 
 def Tile_CommitOp : Tile_Op<"commit"> {
-  let summary = "the thread's copies since the last commit, as one thing under way";
+  let summary = "the thread's copies since the last commit, as one token";
   let description = "`%t = tile.commit`.";
   let results = (outs TokenType:$result);
   let assemblyFormat = "attr-dict";
@@ -303,7 +303,7 @@ def Tile_AwaitOp : Tile_Op<"await"> {
 }
 
 def Tile_BarrierOp : Tile_Op<"barrier"> {
-  let summary = "all threads of the block meet; what they wrote to shared memory is seen";
+  let summary = "all threads of the block synchronise; what they wrote to shared memory is seen";
   let description = "`tile.barrier`.";
   let assemblyFormat = "attr-dict";
 }

@@ -54,9 +54,9 @@ def ChooseCopiesPass : Pass<"tile-choose-copies", "::tegula::tgl::KernelOp"> {
 }
 
 def AllocateSharedPass : Pass<"tile-allocate-shared", "::tegula::tgl::KernelOp"> {
-  let summary = "gives each tile of shared memory its place";
+  let summary = "gives each tile of shared memory its offset";
   let description = [{
-    One after the other, at multiples of 128 bytes.
+    At multiples of 128 bytes; tiles of loops that follow each other share memory, behind a barrier.
 
     *Why here*: last, when all that needs shared memory is there.
     *Rounding*: none.

@@ -1,4 +1,4 @@
-//===- HostMemory.cpp - What emulated code may touch ----------------------------------===//
+//===- Memory.cpp - What emulated code may touch --------------------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- HostMemory.h - What emulated code may touch -------------------------*- C++ -*-===//
+//===- Memory.h - What emulated code may touch ----------------------------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

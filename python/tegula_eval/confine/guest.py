@@ -28,15 +28,15 @@ from .arena import Place, memory_of
 
 MAX_MESSAGE = 2000
 MAX_RESULTS = 1000
-ROOM = 4  # times the bytes of inputs and results that a process's heap has pages for before its first call
+ROOM = 4  # of the arena, twice the bytes of inputs and results: what the heap has pages for before the first call
 
 
 def keep_freed_memory(expected_bytes: int) -> None:
     """From here on glibc takes memory from what was freed, and has so many bytes (at most 1 GiB) whose pages are there.
 
     By itself it gives large blocks back to the system until it has seen enough of them, and a small block in the place of
-    a freed large one sends the next large one to new pages: of relu on 1024 x 1024 in two processes one found old pages
-    from the third call on, the other from the tenth, and each new page costs 2 us."""
+    a freed large one sends the next large one to new pages, which take longer than simple arithmetic on them: of alike
+    operators in two processes one would find old pages many calls before the other."""
     libc, trim_threshold, mmap_max = ctypes.CDLL(None), -1, -4
     if not hasattr(libc, "mallopt"):  # not glibc
         return

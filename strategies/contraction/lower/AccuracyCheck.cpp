@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // An element far below its line's largest keeps fewer bits in planes of f16 than f32 has: its error
-// is up to 2^-25 of what scaling makes 2^9 to 2^10 (WarpSpecialization.cpp). That says nothing
+// is up to 2^-25 of what scaling makes 2^9 to 2^10 (load/SplitPrecision.cpp). That says nothing
 // where what it is multiplied with is as large as all else: large terms make it a part of a sum's
 // error that f32's own roundings exceed. It says everything where the other operand makes up for
 // it, as where columns of one have other units and rows of the other take them out again, or where

@@ -13,8 +13,8 @@
 //     for each 128 bytes of the K axis
 //       wait until this step's tiles of A and B are in shared memory
 //       start copying the tiles of a later step
-//                                             load/CpAsyncLoad.cpp, BulkLoad.cpp,
-//                                             TmaDescriptors.cpp
+//                                             load/CpAsyncLoad.cpp, load/BulkLoad.cpp,
+//                                             load/TmaDescriptors.cpp
 //       evaluate elements that cannot be copied, into registers
 //       multiply fragments; accumulators are in registers
 //       store the evaluated elements          load/SwizzledSharedStore.cpp

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A step's products are under way while the copies of a later one are, and while elements of the
-// next are loaded and stored. Sums of values of f32 are WarpSpecialization.cpp's.
+// next are loaded and stored. Sums of values of f32 are ConsumerMainloop.cpp's.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/WgmmaMainloop.h"

@@ -34,7 +34,7 @@ struct ProductReductionPlan {
 
 Matched<ProductReductionPlan> planProductReduction(tgl::ParallelOp op);
 
-/// Rows and columns of the product that a block has at a time, and points of the sum.
+/// Rows and columns of the product that a block has at a time, and the step along K.
 struct ProductReductionShape {
   int64_t rows = 128, columns = 64, depth = 64;
 

@@ -28,11 +28,12 @@ TOKEN = b"Authorization: Bearer token\r\n"
 
 
 class Impatient(Stub):
-    """A service that gives up after a second. `limits`: of the process's descriptors. What it logs is in `log`."""
+    """A service that gives up bodies and answers after a second, headers after `headers_s`. `descriptors`: the limit of its
+    process. What it logs is in `log`."""
 
-    def __init__(self, folder, descriptors=None):
+    def __init__(self, folder, descriptors=None, headers_s=1):
         self.log = folder.with_suffix(".log")
-        environment = {**os.environ, "HEADERS_S": "1", "BODY_S": "1", "UNREAD_S": "1"}
+        environment = {**os.environ, "HEADERS_S": str(headers_s), "BODY_S": "1", "UNREAD_S": "1"}
         limit = descriptors and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors)))
         with open(self.log, "w") as log:
             self.process = subprocess.Popen([sys.executable, str(Path(__file__).with_name("serve_stub.py")), str(folder)],
@@ -150,9 +151,9 @@ def test_answers_that_nobody_takes(stub):
 
 
 def test_more_connections_than_descriptors(tmp_path):
-    """Half open ones, that send a byte at times, and new ones all along."""
-    with Impatient(tmp_path / "queue", 200) as stub:
-        flood, ended = [], threading.Event()
+    """Half open ones and new ones all along. Their headers may take longer than this test: only the next connection ends one."""
+    with Impatient(tmp_path / "queue", 200, headers_s=600) as stub:
+        flood, ended, crowded = [], threading.Event(), threading.Event()
 
         def connect():
             while not ended.is_set():
@@ -161,13 +162,14 @@ def test_more_connections_than_descriptors(tmp_path):
                     one.sendall(b"POST /v1/evaluations HTTP/1.1\r\nX: ")
                     flood.append(one)
                 if len(flood) > 400:
+                    crowded.set()
                     flood.pop(0).close()
 
         threads = [threading.Thread(target=connect) for _ in range(3)]
         for thread in threads:
             thread.start()
         try:
-            time.sleep(1)
+            assert crowded.wait(60)
             answered, started = 0, time.monotonic()
             while answered < 20:
                 assert time.monotonic() - started < 60

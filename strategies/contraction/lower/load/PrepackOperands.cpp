@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tiles that lie in a row use the same rows, so what WarpSpecialization.cpp does to an element is
+// Tiles that lie in a row use the same rows, so what SplitPrecision.cpp does to an element is
 // done again by each of them, and takes all of the way from memory through registers to shared
 // memory. Here a launch before does it once: it leaves the two planes of f16 in the workspace as
 // the very bytes that a stage of shared memory is to hold, tile by tile and stage by stage, and for
@@ -16,7 +16,7 @@
 // Numbers of 16 bits that do not come in vectors (rows of an odd length, windows) are brought into
 // that order alike: they are their only plane, without a scale.
 //
-// The scale is that of WarpSpecialization.cpp, found from as many of a line's first points as a
+// The scale is that of SplitPrecision.cpp, found from as many of a line's first points as a
 // block loads at a time.
 //
 // Where data chooses which of a tensor's matrices a point of the batch reads, each matrix is packed
