@@ -239,6 +239,7 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   SmallVector<tgl::ReduceOp> reductions(op.getBody().getOps<tgl::ReduceOp>());
   SmallVector<tgl::WriteOp> written(op.getBody().getOps<tgl::WriteOp>());
   tgl::Accesses accesses = tgl::accessesOf(op);
+  std::vector<Window> reads; // of all reductions, or there is no tile
   int64_t terms = 0;
   bool hasFill = false, hasMath = false;
   for (tgl::ReduceOp reduce : reductions) {
@@ -255,9 +256,9 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
     for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>()) {
       std::optional<Window> window = findWindow(op, reduce, read);
       if (!window || accesses.writes.contains(read.getTensor()))
-        return windowReads.clear();
+        return;
       hasFill |= read.getFill() != nullptr;
-      windowReads.push_back(std::move(*window));
+      reads.push_back(std::move(*window));
     }
   }
   bool isOther = any_of(op.getBody().front(), [](mlir::Operation &nested) {
@@ -265,8 +266,9 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
            (nested.getNumRegions() && !isa<tgl::ReduceOp>(nested));
   });
   int64_t most = hasMath ? maxMathTerms : maxTerms;
-  if (windowReads.empty() || written.empty() || isOther || (hasMath && terms > most))
-    return windowReads.clear();
+  if (reads.empty() || written.empty() || isOther || (hasMath && terms > most))
+    return;
+  windowReads = std::move(reads);
   windows.along = windows.axis = axes.getAxes().size() - 1;
   // Threads stay neighbours in memory.
   auto isAcross = [&](unsigned axis) {
