@@ -133,6 +133,25 @@ int64_t tegula::maxValue(DType type) {
                              : int64_t(llvm::maxUIntN(info(type).bits));
 }
 
+double tegula::largestFinite(DType type) {
+  switch (type) {
+  case DType::F16:
+    return 65504;
+  case DType::BF16:
+    return decodeBF16(0x7f7f);
+  case DType::F8E4M3:
+    return 448;
+  case DType::F8E5M2:
+    return 57344;
+  case DType::F32:
+    return std::numeric_limits<float>::max();
+  case DType::F64:
+    return std::numeric_limits<double>::max();
+  default:
+    llvm_unreachable("integers have maxValue");
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Small floats
 //===----------------------------------------------------------------------===//

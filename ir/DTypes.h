@@ -63,6 +63,8 @@ mlir::Type mlirType(mlir::MLIRContext *context, DType type);
 /// Smallest and largest value of an integer type (Bool: 0 and 1). Of U64, the bits of the largest.
 int64_t minValue(DType type);
 int64_t maxValue(DType type);
+/// The largest number of a float type that is not inf.
+double largestFinite(DType type);
 
 //===----------------------------------------------------------------------===//
 // Small floats

@@ -27,6 +27,9 @@ def builtins():
 # PyTorch's names of what an operator or another function says as briefly: the page has no words for them.
 SHORTER = {"expit", "isposinf", "isneginf", "deg2rad", "rad2deg", "addcmul", "addcdiv", "remainder"}
 
+# What the library asks the compiler for, of no use on the page.
+LIBRARY = {"finfo_max"}
+
 
 def functions():
     """Signatures of the library's `fn`s; `name` alone where the only argument is the element."""
@@ -82,7 +85,8 @@ def kernels():
 
 
 def tables():
-    plain = [name for name, _, kind in builtins() if kind in ("Unary", "UnaryKeep", "UnaryTest")]
+    plain = [name for name, _, kind in builtins()
+             if kind in ("Unary", "UnaryKeep", "UnaryTest") and name not in LIBRARY]
     of = lambda kind: [name for name, _, each in builtins() if each == kind]
     special = [signature for name, signature, kind in builtins()
                if kind in ("Binary", "Special") and name not in ("cat", "topk")]

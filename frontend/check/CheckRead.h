@@ -18,6 +18,8 @@ std::optional<Subscript> evalGroup(CheckContext &ctx, const ast::Subscript &grou
                                    const IndexExpr &dim, const TensorInfo *info);
 const Expr *readTensor(CheckContext &ctx, TensorInfo &info, llvm::ArrayRef<Subscript> subscripts,
                        const Expr *fill, Span span);
+/// The value of an element that was read.
+Value ofElement(const TensorInfo &info, const Expr *read);
 const Expr *pathGuard(CheckContext &ctx);
 void requireReadable(CheckContext &ctx, TensorInfo &info, Span span,
                      llvm::ArrayRef<Subscript> subscripts);

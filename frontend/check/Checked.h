@@ -123,7 +123,8 @@ enum class Unary {
   Erf,
   IsNan,
   IsInf,
-  IsFloat
+  IsFloat,
+  LargestFinite
 };
 enum class Binary {
   Add,

@@ -33,6 +33,8 @@ struct Value {
   /// Divisions in `index` that must come out even. Where there are any, `expr` is the real
   /// quotient, and `index` what subscripts and sizes mean by `/`.
   std::vector<ExactDivision> exact;
+  /// The element type that the value was read in or converted to; none of arithmetic's [2.1].
+  std::optional<checked::DType> storage = std::nullopt;
 
   bool isPoison() const { return !expr; }
   bool isIndex() const { return index && exact.empty(); }

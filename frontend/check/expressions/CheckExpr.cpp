@@ -106,7 +106,9 @@ static Value evalName(CheckContext &ctx, const ast::Ident &name) {
       }
     Expr *expr = makeExpr(ctx, Expr::State, entity->state->state->type, name.span);
     expr->state = entity->state->state;
-    return strong(finishExpr(ctx, expr));
+    Value result = strong(finishExpr(ctx, expr));
+    result.storage = expr->state->storage.value_or(expr->type);
+    return result;
   }
   case Entity::Tuple:
     ctx.report(Code::UnexpectedTuple, name.span, "'" + name.name + "' is " + describe(*entity))
@@ -119,7 +121,7 @@ static Value evalName(CheckContext &ctx, const ast::Ident &name) {
       return {};
     if (info.tensor->dims.empty()) {
       const Expr *read = readTensor(ctx, info, {}, nullptr, name.span);
-      return read ? strong(read) : Value{};
+      return read ? ofElement(info, read) : Value{};
     }
     std::string form = name.name + "[";
     for (size_t i = 0; i != info.tensor->dims.size(); ++i)

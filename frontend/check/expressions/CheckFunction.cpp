@@ -84,6 +84,7 @@ static checked::Unary unaryOf(llvm::StringRef name) {
       .Case("trunc", U::Trunc)
       .Case("isnan", U::IsNan)
       .Case("is_floating_point", U::IsFloat)
+      .Case("finfo_max", U::LargestFinite)
       .Default(U::IsInf);
 }
 
@@ -161,6 +162,11 @@ static Value unaryFunction(CheckContext &ctx, checked::Unary op, const Value &a,
     return {};
   if (op == U::IsFloat)
     return strong(booleanNode(ctx, isFloat(a.expr->type), span));
+  if (op == U::LargestFinite) {
+    DType type = a.storage.value_or(a.weak ? DType::F32 : a.expr->type);
+    double largest = largestFinite(isFloat(type) ? type : DType::F32);
+    return Value{constantNode(ctx, largest, DType::F64, span), /*weak=*/true, {}, {}};
+  }
   if (op == U::IsNan || op == U::IsInf) {
     const Expr *operand = settle(ctx, a);
     if (!isFloat(operand->type))
@@ -228,6 +234,7 @@ static Value evalConvert(CheckContext &ctx, const ast::Expr &e, DType target) {
       if (Value known = indexValue(ctx, *size, e.span); known.expr)
         return known;
   Value result;
+  result.storage = target;
   if (value.isIndex() && isInteger(target) &&
       ((value.index->isSize() && bitWidth(target) >= 32 && !isUnsigned(target)) ||
        integerRange(target)->contains(intervalOf(ctx, *value.index))))
@@ -288,7 +295,9 @@ static Value evalQuantize(CheckContext &ctx, const ast::Expr &e) {
   Expr *quantize = makeExpr(ctx, Expr::Quantize, computeType(*target), e.span);
   quantize->target = *target;
   quantize->operands = {operand};
-  return strong(finishExpr(ctx, quantize));
+  Value result = strong(finishExpr(ctx, quantize));
+  result.storage = *target;
+  return result;
 }
 
 /// Gives each parameter its argument, by position or name.

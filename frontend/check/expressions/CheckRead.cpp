@@ -310,7 +310,18 @@ Value tegula::evalRead(CheckContext &ctx, const ast::Expr &e) {
   if (failed)
     return {};
   const Expr *read = readTensor(ctx, info, *subscripts, fill, e.span);
-  return read ? Value{read, info.tensor->isTypeless && !fill, {}, {}} : Value{};
+  if (!read)
+    return {};
+  Value result = ofElement(info, read);
+  result.weak = info.tensor->isTypeless && !fill;
+  return result;
+}
+
+Value tegula::ofElement(const TensorInfo &info, const Expr *read) {
+  Value result = strong(read);
+  if (!info.tensor->isTypeless)
+    result.storage = info.tensor->type;
+  return result;
 }
 
 const checked::Expr *tegula::pathGuard(CheckContext &ctx) {

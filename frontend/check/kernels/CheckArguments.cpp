@@ -187,7 +187,9 @@ std::pair<ScalarParam *, Value> tegula::addScalar(CheckContext &ctx, const ast::
   scalar.span = param.span;
   Expr *use = makeExpr(ctx, Expr::Scalar, computeType(type), param.name.span);
   use->scalar = &scalar;
-  return {&scalar, strong(finishExpr(ctx, use))};
+  Value value = strong(finishExpr(ctx, use));
+  value.storage = type;
+  return {&scalar, value};
 }
 
 /// Scalars of the current frame, passed by the callee's call where there is one.

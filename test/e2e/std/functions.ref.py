@@ -78,3 +78,9 @@ def t_nan_to_num(x):
     inf = float("inf")
     s = torch.where(x > 1.5, inf, torch.where(x < -1.5, -inf, torch.where(torch.abs(x) < 0.2, float("nan"), x)))
     return torch.nan_to_num(s), torch.nan_to_num(s, 2.0, 3.0, -4.0)
+
+# check: N=37
+def t_largest(x, y, z):
+    s, t = torch.where(x > 0, 1.0, -1.0), torch.where(y > 0, 1.0, -1.0)
+    half, brain, single = s * 65504.0, t * 3.3895313892515355e38, s * 3.4028234663852886e38
+    return half, brain, single + t * 65504.0, torch.where(x > 0, 5.0, half), t * 1.7976931348623157e308, z
