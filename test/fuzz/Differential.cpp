@@ -40,6 +40,7 @@ static cl::opt<bool>
 static cl::opt<bool> tiled(
     "tiles",
     cl::desc("Programs of what a device does in tiles; compiled code is held against the CPU's"));
+static cl::opt<bool> loops("loops", cl::desc("Programs of a loop over steps that changes states"));
 static cl::opt<bool>
     accesses("accesses",
              cl::desc("Programs of subscripts, ranges and conditions over integers from "
@@ -70,6 +71,7 @@ public:
   Run(uint64_t seed, std::shared_ptr<CudaDevice> device)
       : seed(seed), device(std::move(device)), program(accesses ? generateAccessProgram(seed)
                                                        : tiled  ? generateTiledProgram(seed)
+                                                       : loops  ? generateLoopProgram(seed)
                                                                 : generateProgram(seed)) {}
   std::string operator()();
   const std::string &text() const { return program.text; }

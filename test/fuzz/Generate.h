@@ -68,6 +68,9 @@ GeneratedProgram generateTiledProgram(uint64_t seed);
 /// types (GenerateAccess.cpp). The checker may refuse it: a place may be outside at every size.
 GeneratedProgram generateAccessProgram(uint64_t seed);
 
+/// A program of a loop over steps that changes states (GenerateLoops.cpp). Its results are exact.
+GeneratedProgram generateLoopProgram(uint64_t seed);
+
 } // namespace tegula::fuzz
 
 #endif // TEGULA_TEST_FUZZ_GENERATE_H

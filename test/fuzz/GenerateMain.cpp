@@ -14,13 +14,14 @@ using namespace tegula::fuzz;
 int main(int argc, char **argv) {
   uint64_t seed;
   llvm::StringRef kind = argc == 3 ? argv[1] : "";
-  bool isKind = kind == "--tiles" || kind == "--accesses";
+  bool isKind = kind == "--tiles" || kind == "--accesses" || kind == "--loops";
   if (argc != 2 + isKind || llvm::StringRef(argv[argc - 1]).getAsInteger(10, seed)) {
-    llvm::errs() << "usage: tegula-generate [--tiles | --accesses] SEED\n";
+    llvm::errs() << "usage: tegula-generate [--tiles | --accesses | --loops] SEED\n";
     return 2;
   }
   GeneratedProgram program = kind == "--tiles"      ? generateTiledProgram(seed)
                              : kind == "--accesses" ? generateAccessProgram(seed)
+                             : kind == "--loops"    ? generateLoopProgram(seed)
                                                     : generateProgram(seed);
   llvm::outs() << "# seed " << seed << ":";
   for (const auto &[name, value] : program.sizes)

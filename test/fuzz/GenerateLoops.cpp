@@ -1,0 +1,268 @@
+//===- GenerateLoops.cpp - Random loops over steps that change states -----===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A device runs a loop of steps in one launch where axes of its statements are independent, with
+// states in registers or shared memory (tgl-interchange-loops). These loops write whole states or
+// parts of them, read other elements of them, and store values of each step; axes are independent
+// in none, some or all statements. States are clamped whole numbers: no order rounds.
+//
+//===----------------------------------------------------------------------===//
+#include "GenerateImpl.h"
+
+using namespace tegula::fuzz;
+
+namespace {
+class LoopGenerator {
+public:
+  explicit LoopGenerator(Random &random) : random(random) {}
+  GeneratedProgram generate();
+
+private:
+  void size(const std::string &name, const std::vector<int64_t> &values) {
+    program.sizes.push_back({name, random.pick(values)});
+  }
+  int64_t sizeOf(const std::string &name) const {
+    for (const auto &[other, value] : program.sizes)
+      if (other == name)
+        return value;
+    return std::stoll(name);
+  }
+  GeneratedTensor tensor(const std::string &name, const std::string &type,
+                         const std::vector<std::string> &dims) const {
+    GeneratedTensor made{name, type, {}, -2, 2};
+    for (const std::string &dim : dims)
+      made.shape.push_back(sizeOf(dim));
+    return made;
+  }
+  static std::string list(const std::vector<std::string> &items) {
+    std::string text;
+    for (const std::string &item : items)
+      text += (text.empty() ? "" : ", ") + item;
+    return "[" + text + "]";
+  }
+  void input(const std::string &name, const std::vector<std::string> &dims,
+             const std::string &type = "f32") {
+    program.inputs.push_back(tensor(name, type, dims));
+    parameters += (parameters.empty() ? "" : ", ") + name + ": " + type + list(dims);
+  }
+  void output(const std::string &name, const std::vector<std::string> &dims,
+              const std::string &type = "f32") {
+    program.outputs.push_back(tensor(name, type, dims));
+    results += (results.empty() ? "" : ", ") + name + ": " + type + list(dims);
+  }
+  /// A state of the loop: a tensor of the kernel's own, or a parameter that changes.
+  void state(const std::string &name, const std::vector<std::string> &indices,
+             const std::vector<std::string> &dims, const std::string &start = "");
+  void line(const std::string &text) { body += std::string(indent, ' ') + text + "\n"; }
+  void beginLoop(const std::string &range) {
+    line("for t in " + range + (random.chance(25) ? ", reverse" : "") + " {");
+    indent += 2;
+  }
+  void endLoop() {
+    indent -= 2;
+    line("}");
+  }
+  static std::string whole(const std::string &value) {
+    return "clamp(floor(" + value + "), min=-8, max=8)";
+  }
+  std::string pick(const std::vector<std::string> &from) { return random.pick(from); }
+  /// `b, ` before other subscripts where there is a batch.
+  std::string batch(const char *text) const { return hasBatch ? text : ""; }
+  std::vector<std::string> withBatch(std::vector<std::string> dims) const {
+    if (hasBatch)
+      dims.insert(dims.begin(), "B");
+    return dims;
+  }
+
+  std::vector<std::string> indices(std::vector<std::string> own) const {
+    if (hasBatch)
+      own.insert(own.begin(), "b");
+    return own;
+  }
+
+  void bestPath();
+  void triangularSolve();
+  void deltaRule();
+  void factorisation();
+  void elementwise();
+  void neighbours();
+
+  Random &random;
+  GeneratedProgram program;
+  std::string parameters, results, body;
+  unsigned indent = 2;
+  bool hasBatch = true;
+};
+} // namespace
+
+void LoopGenerator::state(const std::string &name, const std::vector<std::string> &indices,
+                          const std::vector<std::string> &dims, const std::string &start) {
+  std::string place;
+  for (size_t k = 0; k < indices.size(); ++k)
+    place += (k ? ", " : "") + indices[k] + " in " + dims[k];
+  if (!start.empty() || random.chance(70)) {
+    line("state " + name + "[" + place + "] = " + (start.empty() ? pick({"0.0", "1.0"}) : start));
+    return;
+  }
+  std::string type = pick({"f32", "f32", "bf16", "f16"});
+  GeneratedTensor changing = tensor(name, type, dims);
+  changing.isInout = true;
+  program.inputs.push_back(changing);
+  program.outputs.insert(program.outputs.begin(), changing);
+  parameters += (parameters.empty() ? "" : ", ") + name + ": inout " + type + list(dims);
+}
+
+/// Viterbi: the largest of all ways into each element, and which one it is.
+void LoopGenerator::bestPath() {
+  size("S", {1, 2, 7, 31, 32, 33});
+  input("e", withBatch({"T", "S"}));
+  input("w", {"S", "S"});
+  state("v", indices({"s"}), withBatch({"S"}));
+  bool isKept = random.chance(50);
+  beginLoop("T");
+  std::string way = "v[" + batch("b, ") + "r] + w[r, s]";
+  line("m[" + batch("b, ") + "s] = max(" + way + " for r)");
+  if (isKept)
+    line("way[" + batch("b, ") + "t, s] = argmax(" + way + " for r)");
+  line("v[" + batch("b, ") + "s] = " +
+       whole("m[" + batch("b, ") + "s] + e[" + batch("b, ") + "t, s]"));
+  endLoop();
+  line("y[" + batch("b, ") + "s] = v[" + batch("b, ") + "s]*2");
+  output("y", withBatch({"S"}));
+  if (isKept)
+    output("way", withBatch({"T", "S"}), "i32");
+}
+
+/// Each step writes one element of the state from those before it; a second loop may go back.
+void LoopGenerator::triangularSolve() {
+  input("L", withBatch({"T", "T"}));
+  input("r", withBatch({"T"}));
+  std::string b = batch("b, ");
+  state("v", indices({"i"}), withBatch({"T"}), "0.0");
+  line("for t in T {");
+  line("  v[" + b + "t] = " +
+       whole("r[" + b + "t] - sum(L[" + b + "t, j]*v[" + b + "j] for j in 0:t)"));
+  line("}");
+  if (random.chance(40)) {
+    line("for t in T, reverse {");
+    line("  v[" + b + "t] = " +
+         whole("v[" + b + "t] - sum(L[" + b + "j, t]*v[" + b + "j] for j in t + 1:T)"));
+    line("}");
+  }
+  line("y[" + b + "i] = v[" + b + "i]");
+  output("y", withBatch({"T"}));
+}
+
+/// A matrix as state, changed by products of vectors of the step; columns are independent.
+void LoopGenerator::deltaRule() {
+  size("K", {1, 3, 8, 31, 32, 33, 64});
+  size("V", {1, 2, 5, 8});
+  std::string type = pick({"f32", "bf16"}), b = batch("b, ");
+  for (const char *name : {"q", "k"})
+    input(name, withBatch({"T", "K"}), type);
+  input("v", withBatch({"T", "V"}), type);
+  input("g", withBatch({"T"}));
+  state("S", indices({"i", "j"}), withBatch({"K", "V"}));
+  bool isLate = random.chance(50);
+  beginLoop("T");
+  std::string read = "o[" + b + "t, j] = sum(q[" + b + "t, i]*S[" + b + "i, j] for i)";
+  line("u[" + b + "j] = " +
+       whole("v[" + b + "t, j] - sum(k[" + b + "t, i]*S[" + b + "i, j] for i)"));
+  if (!isLate)
+    line(read);
+  line("S[" + b + "i, j] = " +
+       whole("g[" + b + "t]*S[" + b + "i, j] + k[" + b + "t, i]*u[" + b + "j]"));
+  if (isLate)
+    line(read);
+  endLoop();
+  output("o", withBatch({"T", "V"}));
+}
+
+/// Cholesky's form: a column of the step, then its product with itself off the rest.
+void LoopGenerator::factorisation() {
+  input("A", withBatch({"T", "T"}));
+  std::string b = batch("b, "), at = "M[" + b + "i, j]";
+  state("M", indices({"i", "j"}), withBatch({"T", "T"}), "A[" + b + "i, j]");
+  line("for t in T {");
+  line("  c[" + b + "i] = where(i > t, M[" + b + "i, t] - M[" + b + "t, t], 0)");
+  line("  M[" + b + "i, j] = where(j == t, c[" + b + "i], where(j > t and i > t, " +
+       whole(at + " - c[" + b + "i]*c[" + b + "j]") + ", " + at + "))");
+  line("}");
+  line("y[" + b + "i, j] = where(j <= i, M[" + b + "i, j], 0)");
+  output("y", withBatch({"T", "T"}));
+}
+
+/// Every element for itself; more than one state, of one and of two axes.
+void LoopGenerator::elementwise() {
+  size("D", {1, 2, 7, 31, 32, 33, 129});
+  std::string b = batch("b, ");
+  bool isTurned = random.chance(30);
+  input("x", isTurned ? withBatch({"D", "T"}) : withBatch({"T", "D"}));
+  state("h", indices({"d"}), withBatch({"D"}));
+  bool hasOther = random.chance(50);
+  if (hasOther)
+    state("g", indices({"d"}), withBatch({"D"}), "0.0");
+  beginLoop("T");
+  line("h[" + b + "d] = " + whole("h[" + b + "d]*0.5 + x[" + b + (isTurned ? "d, t" : "t, d") + "]"));
+  if (hasOther)
+    line("g[" + b + "d] = " + whole("g[" + b + "d] - h[" + b + "d]"));
+  line("y[" + b + "t, d] = h[" + b + "d]" + (hasOther ? " + g[" + b + "d]" : ""));
+  endLoop();
+  output("y", withBatch({"T", "D"}));
+}
+
+/// Elements of the step before at other places, the same for all, or of another batch.
+void LoopGenerator::neighbours() {
+  size("D", {1, 2, 7, 31, 32, 33, 65});
+  std::string b = batch("b, ");
+  input("x", withBatch({"T", "D"}));
+  state("h", indices({"d"}), withBatch({"D"}));
+  bool meets = hasBatch && random.chance(30); // batches are not independent
+  beginLoop("T");
+  std::string own = "h[" + b + "d]";
+  line("n[" + b + "d in D] = h[" + (hasBatch ? std::string(meets ? "B - 1 - b, " : "b, ") : "") +
+       "d - 1, fill=" + pick({"0", "1"}) + "] + h[" + b + pick({"D - 1 - d", "0", "d"}) + "]");
+  line(own + " = " + whole(own + "*0.5 + n[" + b + "d] + x[" + b + "t, d] - t"));
+  endLoop();
+  line("y[" + b + "d] = h[" + b + "d]");
+  output("y", withBatch({"D"}));
+}
+
+GeneratedProgram LoopGenerator::generate() {
+  hasBatch = random.chance(80);
+  size("T", {0, 1, 2, 3, 7, 31, 33});
+  if (hasBatch)
+    size("B", {1, 2, 3, 5, 7});
+  switch (random.below(6)) {
+  case 0:
+    bestPath();
+    break;
+  case 1:
+    triangularSolve();
+    break;
+  case 2:
+    deltaRule();
+    break;
+  case 3:
+    factorisation();
+    break;
+  case 4:
+    elementwise();
+    break;
+  default:
+    neighbours();
+  }
+  program.isShifted = random.chance(10);
+  program.text = "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";
+  return program;
+}
+
+GeneratedProgram tegula::fuzz::generateLoopProgram(uint64_t seed) {
+  Random random(seed);
+  return LoopGenerator(random).generate();
+}
