@@ -495,6 +495,26 @@ def GatherRecurrencesPass : Pass<"tgl-gather-recurrences", "::tegula::tgl::Kerne
   let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
 }
 
+def InterchangeLoopsPass : Pass<"tgl-interchange-loops", "::tegula::tgl::KernelOp"> {
+  let summary = "puts a loop on the host into one launch over the axes along which its steps are independent";
+  let description = [{
+    `for t { u[b, j] = v[b, t, j] - sum(k[b, t, i] * S[b, i, j] for i); S[b, i, j] = S[b, i, j] + k[b, t, i] * u[b, j] }`
+    launches functions for each step. An axis of its statements is independent where every access to a tensor that
+    the loop writes has the axis itself as subscript, in the same dim everywhere: b and j here, along which all
+    dependences have distance 0. The loop changes places with these axes: `parallel (b, j) { temp S; for t {
+    u = v[b, t, j] - reduce (i) ...; parallel (i) { S[i] = ... } } }`. Axes that are left are nests inside of it,
+    between which threads of a team meet at barriers. Launches beside the loop that fill a state or take it, an element
+    for each point, and loops over the same axes come along. A tensor that nothing else uses becomes private to the
+    point, in registers or shared memory where it fits.
+
+    *Why here*: after strategy `recurrence` has had its choice of loops; before axes are collapsed.
+    *Rounding*: none of its own; sums inside of a step may get another order.
+    *Stops*: at loops that carry values or whose bounds are data; where no axis is independent or few points are,
+    and launches for each step take less time (LoopCosts.cpp estimates both); without sizes, at products for tensor
+    cores.
+  }];
+}
+
 def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
   let summary = "gives each launch a strategy and maps its axes to the machine";
   let description = [{

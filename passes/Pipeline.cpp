@@ -147,6 +147,8 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     GatherRecurrencesPassOptions gatherOptions;
     gatherOptions.target = options.target.text();
     pipeline.add(createGatherRecurrencesPass(gatherOptions));
+    // Other loops of steps into one launch, where points of some axes never meet.
+    pipeline.add(createInterchangeLoopsPass());
   }
   // Products with a factor that data chooses for each row become products of rows of one factor.
   if (options.target.isGpu())
@@ -301,6 +303,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSplitScansPass(); }, counters);
   registerCounted([] { return createOrderSumsPass(); }, counters);
   registerCounted([] { return createGatherRecurrencesPass(); }, counters);
+  registerCounted([] { return createInterchangeLoopsPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
   PassPipelineRegistration<TextOptions>(

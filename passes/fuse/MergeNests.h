@@ -30,6 +30,9 @@ struct PrivatizeCounts {
 /// Temporaries of `block` that only one of its `parallel`s uses, each point its own elements,
 /// become private to the point; those of one element that are written once become values.
 PrivatizeCounts privatizeTemps(mlir::Block &block, Prover &prover);
+/// Replaces a temporary of one element, whose writes stand in its block, one of them before every
+/// read, by the values. (A function that fills its result before it sets it writes twice.)
+bool forwardTemp(tgl::TempOp temp);
 
 } // namespace tegula
 

@@ -169,9 +169,7 @@ static WriteOp lastBefore(ArrayRef<WriteOp> writes, Operation *op) {
   return last;
 }
 
-/// Replaces a temporary of one element, whose writes stand in the nest itself, one of them before
-/// every read, by the values. (A function that fills its result before it sets it writes twice.)
-static bool forward(TempOp temp) {
+bool tegula::forwardTemp(TempOp temp) {
   // Axes of one point that were dropped leave dims of one.
   if (!llvm::all_of(temp.getType().getDims(),
                     [](IndexExprAttr dim) { return dim.getExpr().asConstant() == 1; }))
@@ -276,7 +274,7 @@ PrivatizeCounts tegula::privatizeTemps(Block &block, Prover &prover) {
     if (auto nest = dyn_cast<ParallelOp>(op)) {
       SmallVector<TempOp> inner(nest.getBody().front().getOps<TempOp>());
       for (TempOp temp : inner)
-        counts.forwarded += forward(temp);
+        counts.forwarded += forwardTemp(temp);
       counts.forwarded += forwardWrites(nest);
     }
   return counts;
