@@ -29,7 +29,7 @@ def rms_norm_backward(data, M, N):
 
     def liger():
         from liger_kernel.ops.rms_norm import LigerRMSNormFunction
-        return backward(lambda x, w: LigerRMSNormFunction.apply(x, w, 1e-6), (x, w), dy)()
+        return backward(lambda x, w: LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, "llama", False), (x, w), dy)()
     x, w, dy = data.normal(M, N), data.normal(N), data.normal(M, N)
     return Case(dict(x=x, w=w, dy=dy), lambda x, w, dy: gradients(forward, (x, w), dy), timed=backward(forward, (x, w), dy),
                 peers={"Liger": liger}, bytes=M*N*6)
@@ -76,8 +76,7 @@ def swiglu_backward(data, M, N):
 
     def liger():
         from liger_kernel.ops.swiglu import LigerSiLUMulFunction
-        copies = a.clone(), b.clone()  # which Liger overwrites
-        return backward(lambda a, b: LigerSiLUMulFunction.apply(a, b), copies, dy)()
+        return backward(lambda a, b: LigerSiLUMulFunction.apply(a, b), (a, b), dy)()  # of copies, which it overwrites
     a, b, dy = (data.normal(M, N) for _ in range(3))
     return Case(dict(a=a, b=b, dy=dy), lambda a, b, dy: gradients(forward, (a, b), dy), timed=backward(forward, (a, b), dy),
                 peers={"Liger (in place)": liger}, bytes=M*N*10)

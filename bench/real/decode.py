@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, bf16, f8, f32, kernel, wide
+from .suite import Case, f8, f32, kernel, low, wide
 
 
 @kernel(dict(B=64, H=32, G=8, T=4096, D=128), dict(B=2, H=4, G=2, T=37, D=16))
@@ -81,7 +81,7 @@ def decode_sparse_mla(data, B, H, T, C, R, K):
 def indexer_logits(data, M, T, H, D):
     """Scores by which sparse attention chooses keys: a weighted sum of heads of fp8 products."""
     def eager(q, k, w):
-        q, k = (one.to(torch.promote_types(bf16, one.dtype)) for one in (q, k))
+        q, k = low(q), low(k)
         return sum(w[:, h, None]*F.relu(q[:, h] @ k.t()) for h in range(H))
     tensors = dict(q=data.normal(M, H, D, dtype=f8), k=data.normal(T, D, dtype=f8), w=data.uniform(M, H))
     return Case(tensors, eager, bytes=M*H*D + T*D + M*T*4, operations=dict(f8=2*M*T*H*D))

@@ -114,3 +114,11 @@ def check(kernel: Kernel, case: Case, target: str, tegula: str) -> tuple[dict[st
     found = (Emulated(kernel, case, tegula) if target == "emulate" else Compiled(kernel, case, target)).results()
     with torch.no_grad():
         return errors(kernel, found, values(case.eager(**truth)), worst_error)
+
+
+def check_reference(kernel: Kernel, case: Case) -> tuple[dict[str, float], bool]:
+    """Errors of the whole of what the reference gives in the case's own types, as it is timed, against itself in float64."""
+    truth, own = copied(case.tensors, torch.float64), copied(case.tensors)
+    with torch.no_grad():
+        wanted, found = values(case.eager(**truth)), values(case.eager(**own))
+    return errors(kernel, [(str(place), one) for place, one in enumerate(found)], wanted, norm_error)

@@ -11,16 +11,16 @@ from . import judge, timing
 
 
 class Measure:
-    def __init__(self, options):
-        self.options = options
-        self.clock = timing.Clock()
+    def __init__(self, options, clock=None, target="cuda"):
+        self.options, self.target = options, target
+        self.clock = clock or timing.Clock()
         self.rates = self.clock.rates()
         self.tegula = options.tegula if pathlib.Path(options.tegula).exists() else None
 
     def run(self, kernel, case, row):
         """Fills the row: right, errors, microseconds, and what is missing."""
         begin = time.perf_counter()
-        compiled = judge.Compiled(kernel, case, "cuda")
+        compiled = judge.Compiled(kernel, case, self.target)
         row["compile_ms"] = round((time.perf_counter() - begin)*1e3, 1)
         given = judge.copied({one.name: case.tensors[one.name] for one in compiled.program.parameters if one.role == "inout"})
         found = compiled.results()
@@ -53,7 +53,8 @@ class Measure:
             call = make()
             with torch.no_grad():
                 results = judge.values(call())
-            torch.cuda.synchronize()
+            if self.target == "cuda":
+                torch.cuda.synchronize()
         except Exception as error:  # missing, too old, or not for these sizes
             row.setdefault("missing", {})[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             return
@@ -66,7 +67,7 @@ class Measure:
 
     def launches(self, kernel, compiled):
         """What `tegula compile --why` says of each launch: its strategy, its bound, and why not another strategy."""
-        machine = "h200" if "H200" in torch.cuda.get_device_name() else "h100"
+        machine = "h200" if torch.cuda.is_available() and "H200" in torch.cuda.get_device_name() else "h100"
         sizes = ",".join(f"{name}={size}" for name, size in compiled.sizes().items())
         constants = [word for name, value in compiled.case.constants.items() for word in ("-p", f"{name}={value}")]
         with tempfile.TemporaryDirectory() as folder:

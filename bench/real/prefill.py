@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, bf16, f32, kernel, wide
+from .suite import Case, f32, kernel, wide
 
 
 @kernel(dict(B=4, H=32, G=8, S=4096, D=128), dict(B=2, H=4, G=2, S=37, D=16))

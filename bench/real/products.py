@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, bf16, f32, kernel, wide
+from .suite import Case, f32, kernel, wide
 
 
 def few_rows(data, M, N, K):

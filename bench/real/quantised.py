@@ -2,12 +2,13 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, bf16, f8, f32, kernel, wide
+from .suite import Case, bf16, f8, f32, kernel, low, wide
 
 
-def low(tensor):
-    """In bf16 where it is narrower."""
-    return tensor.to(torch.promote_types(bf16, tensor.dtype))
+def scaled(tensor, scale):
+    """A tensor of fp8 times scales, in bf16."""
+    tensor = low(tensor)
+    return (wide(tensor)*scale).to(tensor.dtype)
 
 
 def bf16_product(x, N):
@@ -24,9 +25,8 @@ def bf16_product(x, N):
 
 def block_scaled(data, M, N, K, G):
     def eager(a, sa, b, sb):
-        a = (low(a).view(M, -1, G)*low(sa)[..., None]).view(M, K)
-        b = (low(b).view(N//G, G, -1, G)*low(sb)[:, None, :, None]).view(N, K)
-        return a @ b.t()
+        a, b = scaled(a.view(M, -1, G), sa[..., None]), scaled(b.view(N//G, G, -1, G), sb[:, None, :, None])
+        return a.view(M, K) @ b.view(N, K).t()
 
     def scaled_mm():
         sa, sb = tensors["sa"].t().contiguous().t(), tensors["sb"].t()
@@ -52,7 +52,7 @@ def fp8_block_gemm_flat(data, M, N, K, G):
 def fp8_tensor_gemm(data, M, N, K):
     """One scale for each operand."""
     def eager(a, b, sa, sb):
-        return ((low(a) @ low(b).t())*wide(sa)*wide(sb)).to(low(a).dtype)
+        return scaled(low(a) @ low(b).t(), sa*sb)
 
     def scaled_mm():
         return lambda: torch._scaled_mm(tensors["a"], tensors["b"].t(), tensors["sa"][0], tensors["sb"][0], out_dtype=bf16)
@@ -64,10 +64,10 @@ def fp8_tensor_gemm(data, M, N, K):
 def fp8_grouped(data, M, E, N, K):
     """Rows, sorted by expert, times the expert's matrix: scales of 1 x 128 for rows, of a column for matrices."""
     def eager(x, sx, w, sw, e):
-        x = (low(x).view(M, -1, 128)*low(sx)[..., None]).view(M, K)
+        x = scaled(x.view(M, -1, 128), sx[..., None]).view(M, K)
         y = torch.empty(M, N, device=x.device, dtype=x.dtype)
         for expert in range(E):
-            y[e == expert] = x[e == expert] @ (low(w[expert])*low(sw[expert])[:, None]).t()
+            y[e == expert] = x[e == expert] @ scaled(w[expert], sw[expert][:, None]).t()
         return y
     tensors = dict(x=data.normal(M, K, dtype=f8), sx=data.uniform(M, K//128, low=0.5, high=1.5), w=data.normal(E, N, K, dtype=f8),
                    sw=data.uniform(E, N, low=0.5, high=1.5), e=data.integers(0, E, M).sort().values)
@@ -78,8 +78,7 @@ def fp8_grouped(data, M, E, N, K):
 def fp8_grouped_masked(data, E, R, N, K):
     """The same for decoding: each expert has up to R rows, of which the first are used."""
     def eager(x, sx, w, sw, rows):
-        x = (low(x).view(E, R, -1, 128)*low(sx)[..., None]).view(E, R, K)
-        y = x @ (low(w)*low(sw)[..., None]).transpose(1, 2)
+        y = scaled(x.view(E, R, -1, 128), sx[..., None]).view(E, R, K) @ scaled(w, sw[..., None]).transpose(1, 2)
         return torch.where((torch.arange(R, device=x.device) < rows[:, None])[..., None], y, 0)
     rows = data.integers(R//4, R, E)
     tensors = dict(x=data.normal(E, R, K, dtype=f8), sx=data.uniform(E, R, K//128, low=0.5, high=1.5), w=data.normal(E, N, K, dtype=f8),

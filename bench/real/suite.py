@@ -8,7 +8,8 @@ import torch
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 # A class of kernels is a file of this folder.
-CLASSES = ["decode", "prefill", "backward", "losses", "quantised", "products", "moe", "norms", "recurrences"]
+CLASSES = ["decode", "prefill", "backward", "losses", "quantised", "products", "moe", "norms", "recurrences", "selection",
+           "scatter", "science", "optimisers", "vision", "pointwise"]
 
 bf16, f32, f8 = torch.bfloat16, torch.float32, torch.float8_e4m3fn
 
@@ -101,6 +102,11 @@ class Data:
 def wide(tensor):
     """In float32, or what is wider."""
     return tensor.to(torch.promote_types(f32, tensor.dtype))
+
+
+def low(tensor):
+    """In bfloat16, or float64 as it is."""
+    return tensor if tensor.dtype == torch.float64 else tensor.to(bf16)
 
 
 def gradients(function, inputs, weights):

@@ -1,4 +1,5 @@
 """The process that kernels run in, and the one that reads what it says: a JSON object a line."""
+import gc
 import json
 import os
 import pathlib
@@ -118,5 +119,6 @@ def serve(options):
                 traceback.print_exc(limit=3)
         say(**row)
         if options.target == "cuda":
+            gc.collect()
             torch.cuda.empty_cache()
     return 0

@@ -23,3 +23,9 @@ KERNELS = [kernel for kernel in suite.load().values() if GROUP in (None, kernel.
 def test_small_sizes(kernel, target):
     errors, right = judge.check(kernel, kernel.case(suite.Data("cpu", seed=1), small=True), target, COMMAND)
     assert right, errors
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=[f"{kernel.group}/{kernel.name}" for kernel in KERNELS])
+def test_reference_in_its_own_types(kernel):
+    errors, right = judge.check_reference(kernel, kernel.case(suite.Data("cpu", seed=1), small=True))
+    assert right, errors

@@ -1,4 +1,5 @@
 """The command bench/real: what it finds wrong, and that no kernel ends the run of the others."""
+import os
 import sys
 from pathlib import Path
 
@@ -113,3 +114,44 @@ def test_the_least_time_counts_bytes_and_operations():
     case = suite.Case({}, None, bytes=1000, operations={"bf16": 10, "f32": 10})
     assert timing.bound(case, {"copy": 1e9, "bf16": 1e9, "f32": 1e9}) == pytest.approx(1)
     assert timing.bound(case, {"copy": 1e9, "bf16": 1e9, "f32": 2e6}) == pytest.approx(5.01)
+
+
+class Clock:
+    """Calls everything once and says made-up times."""
+
+    def rates(self):
+        return {"copy": 1e9, "bf16": 1e9, "f32": 1e9, "f8": 2e9, "i8": 2e9}
+
+    def medians(self, calls, seconds):
+        for call in calls.values():
+            call()
+        return {name: float(place + 1) for place, name in enumerate(calls)}
+
+
+@pytest.fixture
+def measure():
+    from real.measure import Measure
+    options = command.arguments(["--no-compile", f"--tegula={os.environ.get('TEGULA_COMMAND', TREE / 'build/dev/bin/tegula')}"])[1]
+    return Measure(options, Clock(), target="cpu")
+
+
+# An inout, a constant, a backward pass, integers, and one whose peer is another product.
+@pytest.mark.parametrize("name", ["adamw", "topk_topp", "rms_norm_backward", "histogram_256", "w4a16_linear"])
+def test_a_measured_row(measure, name):
+    row = {"case": name, "group": KERNELS[name].group}
+    measure.run(KERNELS[name], KERNELS[name].case(suite.Data("cpu"), small=True), row)
+    assert row["right"] and row["times"]["tegula"] == 1 and row["times"]["eager"] == 2 and row["bound"] > 0, row
+    assert all(one["strategy"] for one in row["launches"]), row
+    assert name in table.times([row])
+
+
+def test_what_is_missing_or_another_result_is_not_compared(measure):
+    case = KERNELS["merge_states"].case(suite.Data("cpu"), small=True)
+
+    def absent():
+        import no_such_package  # noqa: F401
+    case.peers = {"absent": absent, "other": lambda: lambda: 2*case.tensors["a"], "same": lambda: lambda: case.eager(**case.tensors)}
+    row = {"case": "merge_states", "group": "decode"}
+    measure.run(KERNELS["merge_states"], case, row)
+    assert row["times"].keys() == {"tegula", "eager", "same"}
+    assert "no_such_package" in row["missing"]["absent"] and "another result" in row["missing"]["other"]
