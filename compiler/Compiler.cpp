@@ -245,6 +245,7 @@ private:
   Error placeTiles() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.runs = runs;
+    pipeline.target = targetOf(options, runs.get());
     bool good = true;
     auto runManager = [&](auto build) {
       mlir::PassManager manager(&context);

@@ -96,6 +96,11 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
                            Constant::getNullValue(typeOf(zero.getType().getElementType())));
       })
       .Case([&](tile::ForOp loop) { emitTileFor(loop); })
+      .Case([&](tile::AdvanceOp advance) { emitAdvance(advance); })
+      .Case([&](tile::IfOp op) {
+        emitIf(values[op.getCondition()], [&] { emitOps(op.getBody().front()); });
+      })
+      .Case([&](tile::StageOp stage) { emitStage(stage); })
       .Case([&](tile::CopyOp copy) { emitCopy(copy); })
       .Case([&](tile::CommitOp commit) { parts[commit] = {async::commitCopies(b)}; })
       .Case([&](tile::AwaitOp await) { async::awaitCopies(b, parts[await.getToken()].front()); })
@@ -112,12 +117,17 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
 }
 
 void TileEmitter::emitTileFor(tile::ForOp op) {
+  auto partsOf = [&](mlir::Value value) {
+    return isa<mlir::IndexType>(value.getType()) ? Values{valueOf(value)} : parts[value];
+  };
   Values inits;
   for (mlir::Value init : op.getInits())
-    append_range(inits, parts[init]);
+    append_range(inits, partsOf(init));
   auto setParts = [&](auto to, ArrayRef<Value *> all) {
     for (auto [value, init] : zip_equal(to, op.getInits())) {
-      size_t count = parts[init].size();
+      size_t count = partsOf(init).size();
+      if (isa<mlir::IndexType>(value.getType()))
+        values[value] = all.front();
       parts[value].assign(all.begin(), all.begin() + count);
       all = all.drop_front(count);
     }
@@ -133,11 +143,42 @@ void TileEmitter::emitTileFor(tile::ForOp op) {
           return Values(carried);
         Values yielded;
         for (mlir::Value value : op.getYield().getValues())
-          append_range(yielded, parts[value]);
+          append_range(yielded, partsOf(value));
         return yielded;
       },
       "tile");
   setParts(op.getResults(), results);
+}
+
+void TileEmitter::emitAdvance(tile::AdvanceOp op) {
+  unsigned count = op.getSteps().size();
+  Value *isNext = nullptr; // of the loop inside: it begins anew
+  Value *exists = nullptr;
+  for (unsigned loop = count; loop-- > 0;) {
+    Value *low = emitIndex(op.getLowExpr(loop)), *high = emitIndex(op.getHighExpr(loop)), *at = low;
+    if (!op.getFrom().empty()) {
+      Value *before = valueOf(op.getFrom()[1 + loop]);
+      at = b.CreateAdd(before, i64(op.getSteps()[loop]));
+      if (isNext)
+        at = b.CreateSelect(isNext, at, before);
+      isNext = b.CreateICmpSGE(at, high);
+      if (loop > 0)
+        at = b.CreateSelect(isNext, low, at);
+    }
+    values[op.getAt()[loop]] = at;
+    exists = emitAnd(exists, b.CreateICmpSLT(at, high));
+  }
+  values[op.getExists()] = exists;
+  values[op.getNumber()] =
+      op.getFrom().empty() ? i64(0) : b.CreateAdd(valueOf(op.getFrom().front()), i64(1));
+}
+
+void TileEmitter::emitStage(tile::StageOp op) {
+  tile::RingType ring = op.getRing().getType();
+  Value *number = b.CreateURem(emitIndex(op.getNumberExpr()), i64(ring.getStages()));
+  Value *offset =
+      b.CreateMul(b.CreateTrunc(number, b.getInt32Ty()), i32(ring.getStage().getBytes()));
+  parts[op] = {b.CreateInBoundsGEP(b.getInt8Ty(), parts[op.getRing()].front(), offset)};
 }
 
 //===----------------------------------------------------------------------===//

@@ -71,6 +71,8 @@ private:
   void emitPoint(mlir::Block &point);
   void emitTileOp(mlir::Operation *op);
   void emitTileFor(tile::ForOp op);
+  void emitAdvance(tile::AdvanceOp op);
+  void emitStage(tile::StageOp op);
   void emitMma(tile::MmaOp op);
   void emitMap(tile::MapOp op);
   void emitInit(tile::InitOp op);

@@ -177,26 +177,37 @@ Type StateType::getResultType() const {
   return isPosition ? IntegerType::get(getContext(), 64) : getElementType();
 }
 
-Type SharedType::parse(AsmParser &parser) {
+/// `128x64xbf16, k_major>`.
+static SharedType parseSharedBody(AsmParser &parser) {
   llvm::SmallVector<int64_t> shape;
   Type element;
   llvm::StringRef order;
   llvm::SMLoc location = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      parser.parseType(element) || parser.parseComma() || parser.parseKeyword(&order) ||
-      parser.parseGreater())
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element) ||
+      parser.parseComma() || parser.parseKeyword(&order) || parser.parseGreater())
     return {};
   if (order != "k_major" && order != "mn_major") {
     parser.emitError(location, "expected k_major or mn_major");
     return {};
   }
-  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape, element,
-                    order == "k_major");
+  return SharedType::getChecked([&] { return parser.emitError(location); }, parser.getContext(),
+                                shape, element, order == "k_major");
+}
+
+static void printSharedBody(AsmPrinter &printer, SharedType type) {
+  printer << type.getShape()[0] << 'x' << type.getShape()[1] << 'x' << type.getElementType() << ", "
+          << (type.getKMajor() ? "k_major" : "mn_major") << '>';
+}
+
+Type SharedType::parse(AsmParser &parser) {
+  if (parser.parseLess())
+    return {};
+  return parseSharedBody(parser);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
-  printer << '<' << getShape()[0] << 'x' << getShape()[1] << 'x' << getElementType() << ", "
-          << (getKMajor() ? "k_major" : "mn_major") << '>';
+  printer << '<';
+  printSharedBody(printer, *this);
 }
 
 LogicalResult SharedType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape, Type element,
@@ -214,3 +225,27 @@ LogicalResult SharedType::verify(EmitError emitError, llvm::ArrayRef<int64_t> sh
 int64_t SharedType::getBytes() const {
   return getShape()[0] * getShape()[1] * getElementType().getIntOrFloatBitWidth() / 8;
 }
+
+Type RingType::parse(AsmParser &parser) {
+  int64_t stages;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseInteger(stages) || parser.parseComma())
+    return {};
+  SharedType stage = parseSharedBody(parser);
+  if (!stage)
+    return {};
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), stages, stage);
+}
+
+void RingType::print(AsmPrinter &printer) const {
+  printer << '<' << getStages() << ", ";
+  printSharedBody(printer, getStage());
+}
+
+LogicalResult RingType::verify(EmitError emitError, int64_t stages, SharedType) {
+  if (stages < 2)
+    return emitError() << "expected two stages or more, found " << stages;
+  return success();
+}
+
+int64_t RingType::getBytes() const { return getStages() * getStage().getBytes(); }

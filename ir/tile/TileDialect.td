@@ -112,6 +112,18 @@ def SharedType : Tile_Type<"Shared", "shared"> {
   let extraClassDeclaration = "int64_t getBytes() const;";
 }
 
+def RingType : Tile_Type<"Ring", "ring"> {
+  let summary = "stages of shared memory, one after the other, round and round";
+  let description = [{
+    `!tile.ring<3, 128x64xbf16, k_major>`: three tiles `!tile.shared<128x64xbf16, k_major>`; `tile.stage`
+    says which of them.
+  }];
+  let parameters = (ins "int64_t":$stages, "::tegula::tile::SharedType":$stage);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = "int64_t getBytes() const;";
+}
+
 def TokenType : Tile_Type<"Token", "token"> {
   let summary = "copies in flight";
   let description = "What `tile.commit` gives and `tile.await` waits for.";

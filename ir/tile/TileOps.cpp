@@ -105,7 +105,7 @@ LogicalResult tile::KernelOp::verify() {
   if (!getThreads())
     return emitOpError("expected threads where there are shared_bytes");
   WalkResult fits = getBody().walk([&](AllocOp alloc) {
-    if (alloc.getOffset() && *alloc.getOffset() + alloc.getType().getBytes() <= *getSharedBytes())
+    if (alloc.getOffset() && *alloc.getOffset() + alloc.getBytes() <= *getSharedBytes())
       return WalkResult::advance();
     alloc.emitOpError() << "expected a place in the " << *getSharedBytes()
                         << " bytes of the kernel";
@@ -155,6 +155,29 @@ LogicalResult SpanOp::verify() {
   return verifyDims(*this, {getBaseAttr(), getEndAttr()}, getIndices().size());
 }
 
+namespace {
+/// The loop whose variable an index is, or where a pipeline is in it.
+struct LoopRange {
+  ValueExpr low, high;
+  int64_t step;
+};
+} // namespace
+
+static std::optional<LoopRange> loopOf(Value index) {
+  if (auto argument = dyn_cast<BlockArgument>(index)) {
+    auto loop = dyn_cast<tile::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || argument != loop.getLoopVar())
+      return std::nullopt;
+    return LoopRange{loop.getLowExpr(), loop.getHighExpr(), int64_t(loop.getStep())};
+  }
+  auto advance = index.getDefiningOp<AdvanceOp>();
+  if (!advance || !llvm::is_contained(advance.getAt(), index))
+    return std::nullopt;
+  unsigned number = cast<OpResult>(index).getResultNumber() - 2;
+  return LoopRange{advance.getLowExpr(number), advance.getHighExpr(number),
+                   advance.getSteps()[number]};
+}
+
 bool tile::isMultipleEverywhere(ValueExpr expr, int64_t number) {
   auto isMultiple = [&](const ValueExpr &one) {
     std::optional<int64_t> constant = one.asConstant();
@@ -163,12 +186,11 @@ bool tile::isMultipleEverywhere(ValueExpr expr, int64_t number) {
   SmallVector<Value> operands(expr.operands());
   for (Value operand : operands) {
     std::optional<int64_t> step = stepAlong(expr, operand);
-    auto argument = dyn_cast<BlockArgument>(operand);
-    if (!step || !argument)
+    std::optional<LoopRange> loop = loopOf(operand);
+    if (!step || (!loop && !isa<BlockArgument>(operand)))
       return false;
-    auto loop = dyn_cast<tile::ForOp>(argument.getOwner()->getParentOp());
-    bool moves = *step % number == 0 || (loop && *step * int64_t(loop.getStep()) % number == 0 &&
-                                         isMultiple(loop.getLowExpr() * *step));
+    bool moves = *step % number == 0 ||
+                 (loop && *step * loop->step % number == 0 && isMultiple(loop->low * *step));
     if (!moves)
       return false;
     expr = expr.substitute(operand, ValueExpr(int64_t(0)));
@@ -179,10 +201,9 @@ bool tile::isMultipleEverywhere(ValueExpr expr, int64_t number) {
 bool SpanOp::isFull() {
   // A loop's tiles hang over only where the loop goes on behind the end.
   for (Value operand : getBaseExpr().operands())
-    if (auto argument = dyn_cast<BlockArgument>(operand))
-      if (auto loop = dyn_cast<tile::ForOp>(argument.getOwner()->getParentOp()))
-        if (loop.getHighExpr() != getEndExpr())
-          return false;
+    if (std::optional<LoopRange> loop = loopOf(operand))
+      if (loop->high != getEndExpr())
+        return false;
   return isMultipleEverywhere(getBaseExpr(), getSize()) &&
          isMultipleEverywhere(getEndExpr(), getSize());
 }
@@ -629,4 +650,150 @@ LogicalResult FinishOp::verify() {
       TileType::get(getContext(), {state.getRows()}, state.getResultType(), state.getLayout()))
     return emitOpError() << "expected a row for each of " << state;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+int64_t AllocOp::getBytes() {
+  if (auto ring = dyn_cast<RingType>(getType()))
+    return ring.getBytes();
+  return cast<SharedType>(getType()).getBytes();
+}
+
+void StageOp::build(OpBuilder &builder, OperationState &state, Value ring,
+                    const ValueExpr &number) {
+  IndexOperands operands;
+  state.addOperands(ring);
+  state.addAttribute(getNumberAttrName(state.name), exprAttr(builder, operands, number));
+  state.addOperands(operands.values());
+  state.addTypes(cast<RingType>(ring.getType()).getStage());
+}
+
+ParseResult StageOp::parse(OpAsmParser &parser, OperationState &result) {
+  ExprParser exprs(parser);
+  OpAsmParser::UnresolvedOperand ring;
+  IndexExpr number;
+  RingType type;
+  if (parser.parseOperand(ring) || parser.parseKeyword("at") || exprs.parseExpr(number) ||
+      parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type) ||
+      parser.resolveOperand(ring, type, result.operands) || exprs.resolve(result))
+    return failure();
+  result.addAttribute(getNumberAttrName(result.name), exprs.attr(number));
+  result.addTypes(type.getStage());
+  return success();
+}
+
+void StageOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getRing() << " at ";
+  ExprPrinter(printer, getIndices()).print(getNumberAttr());
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getNumberAttrName()});
+  printer << " : " << getRing().getType();
+}
+
+LogicalResult StageOp::verify() {
+  if (getType() != getRing().getType().getStage())
+    return emitOpError() << "expected a stage of " << getRing().getType() << ", found "
+                         << getType();
+  return verifyDims(*this, {getNumberAttr()}, getIndices().size());
+}
+
+void AdvanceOp::build(OpBuilder &builder, OperationState &state, llvm::ArrayRef<ForOp> loops,
+                      ValueRange from) {
+  IndexOperands operands;
+  llvm::SmallVector<Attribute> lows, highs;
+  llvm::SmallVector<int64_t> steps;
+  for (ForOp loop : loops) {
+    lows.push_back(exprAttr(builder, operands, loop.getLowExpr()));
+    highs.push_back(exprAttr(builder, operands, loop.getHighExpr()));
+    steps.push_back(loop.getStep());
+  }
+  state.addAttribute(getLowsAttrName(state.name), builder.getArrayAttr(lows));
+  state.addAttribute(getHighsAttrName(state.name), builder.getArrayAttr(highs));
+  state.addAttribute(getStepsAttrName(state.name), builder.getDenseI64ArrayAttr(steps));
+  state.addOperands(operands.values());
+  state.addOperands(from);
+  state.getOrAddProperties<Properties>().setOperandSegmentSizes(
+      {int32_t(operands.values().size()), int32_t(from.size())});
+  state.addTypes({builder.getIndexType(), builder.getI1Type()});
+  state.types.append(loops.size(), builder.getIndexType());
+}
+
+ValueExpr AdvanceOp::getLowExpr(unsigned loop) {
+  return {cast<IndexExprAttr>(getLows()[loop]).getExpr(), getIndices()};
+}
+ValueExpr AdvanceOp::getHighExpr(unsigned loop) {
+  return {cast<IndexExprAttr>(getHighs()[loop]).getExpr(), getIndices()};
+}
+
+void AdvanceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getNumber(), "number");
+  setName(getExists(), "exists");
+  for (Value at : getAt())
+    setName(at, "at");
+}
+
+ParseResult AdvanceOp::parse(OpAsmParser &parser, OperationState &result) {
+  ExprParser exprs(parser);
+  llvm::SmallVector<IndexExpr> lows, highs;
+  llvm::SmallVector<int64_t> steps;
+  llvm::SmallVector<OpAsmParser::UnresolvedOperand> from;
+  if (succeeded(parser.parseOptionalKeyword("from")) && parser.parseOperandList(from))
+    return failure();
+  auto parseLoop = [&]() -> ParseResult {
+    return failure(exprs.parseExpr(lows.emplace_back()) || parser.parseKeyword("to") ||
+                   exprs.parseExpr(highs.emplace_back()) || parser.parseKeyword("step") ||
+                   parser.parseInteger(steps.emplace_back()));
+  };
+  Builder &builder = parser.getBuilder();
+  if (parser.parseKeyword("in") ||
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseLoop) ||
+      parser.parseOptionalAttrDict(result.attributes) || exprs.resolve(result) ||
+      parser.resolveOperands(from, builder.getIndexType(), result.operands))
+    return failure();
+  result.addAttribute(getLowsAttrName(result.name), exprs.attr(lows));
+  result.addAttribute(getHighsAttrName(result.name), exprs.attr(highs));
+  result.addAttribute(getStepsAttrName(result.name), builder.getDenseI64ArrayAttr(steps));
+  result.getOrAddProperties<Properties>().setOperandSegmentSizes(
+      {int32_t(exprs.numIndices()), int32_t(from.size())});
+  result.addTypes({builder.getIndexType(), builder.getI1Type()});
+  result.types.append(steps.size(), builder.getIndexType());
+  return success();
+}
+
+void AdvanceOp::print(OpAsmPrinter &printer) {
+  ExprPrinter exprs(printer, getIndices());
+  if (!getFrom().empty())
+    printer << " from " << getFrom();
+  printer << " in (";
+  llvm::interleaveComma(llvm::seq<size_t>(0, getSteps().size()), printer, [&](size_t loop) {
+    exprs.print(getLows()[loop]);
+    printer << " to ";
+    exprs.print(getHighs()[loop]);
+    printer << " step " << getSteps()[loop];
+  });
+  printer << ')';
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {getLowsAttrName(), getHighsAttrName(), getStepsAttrName(),
+                                 getOperandSegmentSizesAttrName()});
+}
+
+LogicalResult AdvanceOp::verify() {
+  size_t loops = getSteps().size();
+  if (!loops || getLows().size() != loops || getHighs().size() != loops || getAt().size() != loops)
+    return emitOpError("expected bounds, a step and a result for each loop");
+  if (llvm::any_of(getSteps(), [](int64_t step) { return step < 1; }))
+    return emitOpError("expected steps of at least 1");
+  if (!getFrom().empty() && getFrom().size() != loops + 1)
+    return emitOpError() << "expected a number and " << loops << " indices, found "
+                         << getFrom().size() << " values";
+  llvm::SmallVector<Attribute> bounds(getLows().getValue());
+  llvm::append_range(bounds, getHighs());
+  return verifyDims(*this, bounds, getIndices().size());
+}
+
+void tile::IfOp::build(OpBuilder &, OperationState &state, Value condition) {
+  state.addOperands(condition);
+  state.addRegion()->emplaceBlock();
 }

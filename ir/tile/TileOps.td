@@ -258,11 +258,12 @@ def Tile_FinishOp : Tile_Op<"finish", [Pure]> {
 def Tile_AllocOp : Tile_Op<"alloc"> {
   let summary = "a tile of shared memory";
   let description = [{
-    `%a = tile.alloc : !tile.shared<128x64xbf16, k_major>`; `tile-allocate-shared` sets its `offset` in
-    the block's memory, in bytes.
+    `%a = tile.alloc : !tile.shared<128x64xbf16, k_major>`, or several, `!tile.ring<3, ...>`;
+    `tile-allocate-shared` sets its `offset` in the block's memory, in bytes.
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs SharedType:$result);
+  let results = (outs AnyTypeOf<[SharedType, RingType]>:$result);
+  let extraClassDeclaration = "int64_t getBytes();";
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` qualified(type($result))";
 }
 
@@ -306,6 +307,57 @@ def Tile_BarrierOp : Tile_Op<"barrier"> {
   let summary = "all threads of the block synchronise; what they wrote to shared memory is seen";
   let description = "`tile.barrier`.";
   let assemblyFormat = "attr-dict";
+}
+
+def Tile_StageOp : Tile_Op<"stage", [Pure, IndexedOp]> {
+  let summary = "a stage of a ring";
+  let description = [{
+    `%a = tile.stage %ring at %n + 1 : !tile.ring<3, 128x64xbf16, k_major>`: the stage (n + 1) mod 3. The
+    number is not negative.
+  }];
+  let arguments = (ins RingType:$ring, IndexExprAttr:$number, Variadic<Index>:$indices);
+  let results = (outs SharedType:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "const ::tegula::tgl::ValueExpr &":$number)>];
+  let extraClassDeclaration = [{
+    ::tegula::tgl::ValueExpr getNumberExpr() { return {getNumber().getExpr(), getIndices()}; }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_AdvanceOp : Tile_Op<"advance", [Pure, AttrSizedOperandSegments, IndexedOp,
+                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "where loops inside of one another are at a step, without walking them";
+  let description = [{
+    The steps of the innermost of nested loops are one sequence. The op gives a step's number, whether
+    there is one, and the loops' variables, outermost first: of the first step, or of the one after
+    `from`. A pipeline goes ahead of its loops by it.
+
+    ```mlir
+    %first, %exists, %j, %k = tile.advance in (0 to N step 64, 0 to D step 64)
+    %next, %exists_1, %j_1, %k_1 = tile.advance from %first, %j, %k in (0 to N step 64, 0 to D step 64)
+    ```
+  }];
+  let arguments = (ins IndexExprArrayAttr:$lows, IndexExprArrayAttr:$highs, DenseI64ArrayAttr:$steps,
+                       Variadic<Index>:$indices, Variadic<Index>:$from);
+  let results = (outs Index:$number, I1:$exists, Variadic<Index>:$at);
+  let builders = [OpBuilder<(ins "::llvm::ArrayRef<ForOp>":$loops, "::mlir::ValueRange":$from)>];
+  let extraClassDeclaration = [{
+    ::tegula::tgl::ValueExpr getLowExpr(unsigned loop);
+    ::tegula::tgl::ValueExpr getHighExpr(unsigned loop);
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_IfOp : Tile_Op<"if", [RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
+  let summary = "ops that all threads of the block run, or none";
+  let description = "`tile.if %exists { ... }`; the condition is the same in all threads.";
+  let arguments = (ins I1:$condition);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "::mlir::Value":$condition)>];
+  let assemblyFormat = "$condition $body attr-dict";
+  let skipDefaultBuilders = 1;
 }
 
 def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {

@@ -25,7 +25,7 @@ struct Lifetime {
   Operation *first = nullptr, *last = nullptr;
   int64_t offset = 0;
 
-  int64_t end() const { return offset + tile::AllocOp(alloc).getType().getBytes(); }
+  int64_t end() const { return offset + tile::AllocOp(alloc).getBytes(); }
 };
 } // namespace
 
@@ -36,7 +36,11 @@ static SmallVector<Lifetime> lifetimes(tile::KernelOp kernel) {
   SmallVector<Lifetime> all;
   kernel.getBody().walk([&](tile::AllocOp alloc) {
     Lifetime one{alloc};
-    for (Operation *user : alloc->getUsers()) {
+    llvm::SetVector<Operation *> users(alloc->user_begin(), alloc->user_end());
+    for (unsigned next = 0; next < users.size(); ++next)
+      if (isa<tile::StageOp>(users[next]))
+        users.insert(users[next]->user_begin(), users[next]->user_end());
+    for (Operation *user : users) {
       Operation *place = block.findAncestorOpInBlock(*user);
       if (!one.first || place->isBeforeInBlock(one.first))
         one.first = place;

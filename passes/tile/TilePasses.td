@@ -53,6 +53,29 @@ def ChooseCopiesPass : Pass<"tile-choose-copies", "::tegula::tgl::KernelOp"> {
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }
 
+def PipelineLoopsPass : Pass<"tile-pipeline", "::tegula::tgl::KernelOp"> {
+  let summary = "copies operands some steps ahead of the products, into rings of shared memory";
+  let description = [{
+    A loop that starts copies, waits for them and multiplies becomes a pipeline of N stages, together
+    with the loops around it: their steps are one sequence, and copies go N - 1 steps ahead of it. Each
+    operand has a ring of N tiles. Before the loops the copies of the first N - 1 steps are started. A
+    step waits for its own copies; behind one barrier, at which all warps have left the step before,
+    it starts those of the step N - 1 ahead into the stage that is free now, where there is such a step,
+    and multiplies.
+
+    N is at most 4 and such that two blocks fit in a multiprocessor's shared memory, or one where two
+    would have no two stages.
+
+    *Why here*: copies are asynchronous or not by now; shared memory has no places yet.
+    *Rounding*: none.
+    *Stops*: at loops without asynchronous copies, with a single step, or that write tensors; at rings of less than two stages.
+    Where loops around have more than one loop inside, or bounds that depend on each other, the pipeline
+    is of those within.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
 def AllocateSharedPass : Pass<"tile-allocate-shared", "::tegula::tgl::KernelOp"> {
   let summary = "gives each tile of shared memory its offset";
   let description = [{

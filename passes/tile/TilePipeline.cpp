@@ -21,10 +21,13 @@ static Passes tilePasses() {
   return passes;
 }
 
-static Passes placePasses() {
+static Passes placePasses(const TargetInfo &target) {
+  PipelineLoopsPassOptions pipelineOptions;
+  pipelineOptions.target = target.text();
   Passes passes;
   passes.push_back(createAssignLayoutsPass());
   passes.push_back(createChooseCopiesPass());
+  passes.push_back(createPipelineLoopsPass(pipelineOptions));
   passes.push_back(createAllocateSharedPass());
   return passes;
 }
@@ -45,7 +48,7 @@ void tegula::buildTilePipeline(OpPassManager &manager, const PipelineOptions &op
   add(manager, options, tilePasses());
 }
 void tegula::buildPlacePipeline(OpPassManager &manager, const PipelineOptions &options) {
-  add(manager, options, placePasses());
+  add(manager, options, placePasses(options.target));
 }
 
 std::vector<PipelinePass> tegula::tilePipelinePasses() {
@@ -56,7 +59,7 @@ std::vector<PipelinePass> tegula::tilePipelinePasses() {
                         /*onCpu=*/false, /*onGpu=*/true});
   };
   list(tilePasses());
-  list(placePasses());
+  list(placePasses(TargetInfo::measured()));
   return result;
 }
 
@@ -72,5 +75,6 @@ void tegula::registerTilePasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createFormTilesPass(); });
   registerCounted([] { return createAssignLayoutsPass(); });
   registerCounted([] { return createChooseCopiesPass(); });
+  registerCounted([] { return createPipelineLoopsPass(); });
   registerCounted([] { return createAllocateSharedPass(); });
 }

@@ -112,3 +112,32 @@ tgl.kernel @bytes() sizes [] {
     }
   }
 }
+
+// -----
+
+// expected-error @+1 {{expected two stages or more, found 1}}
+func.func private @ring(!tile.ring<1, 32x64xbf16, k_major>)
+
+// -----
+
+func.func @stage(%n: index, %r: !tile.ring<2, 32x64xbf16, k_major>) {
+  // expected-error @+1 {{expected a stage of '!tile.ring<2, 32x64xbf16, k_major>', found '!tile.shared<16x64xbf16, k_major>'}}
+  %0 = "tile.stage"(%r, %n) <{number = #tgl.expr<d0>}> : (!tile.ring<2, 32x64xbf16, k_major>, index) -> !tile.shared<16x64xbf16, k_major>
+  return
+}
+
+// -----
+
+func.func @advance(%n: index) {
+  // expected-error @+1 {{expected a number and 2 indices, found 1 values}}
+  %0, %1, %2, %3 = tile.advance from %n in (0 to 8 step 1, 0 to 64 step 8)
+  return
+}
+
+// -----
+
+func.func @turns(%n: index) {
+  // expected-error @+1 {{expected steps of at least 1}}
+  %0, %1, %2 = tile.advance in (0 to %n step 0)
+  return
+}

@@ -82,3 +82,20 @@ tgl.kernel @placed(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in
     }
   }
 }
+
+// CHECK-LABEL: tgl.kernel @ahead
+tgl.kernel @ahead(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in"}) sizes [M = 0 : 0, D = 0 : 1] {
+  tile.kernel "p" () attributes {threads = 32 : i64} {
+    // CHECK: %[[RING:.*]] = tile.alloc : !tile.ring<3, 32x64xbf16, k_major>
+    %ring = tile.alloc : !tile.ring<3, 32x64xbf16, k_major>
+    // CHECK: %[[N:.*]], %[[THERE:.*]], %[[J:.*]], %[[K:.*]] = tile.advance in (0 to M step 32, 0 to D step 64)
+    %n, %is, %j, %k = tile.advance in (0 to M step 32, 0 to D step 64)
+    // CHECK: tile.advance from %[[N]], %[[J]], %[[K]] in (0 to M step 32, 0 to D step 64)
+    %n1, %is1, %j1, %k1 = tile.advance from %n, %j, %k in (0 to M step 32, 0 to D step 64)
+    // CHECK: tile.if %[[THERE]] {
+    tile.if %is {
+      // CHECK: tile.stage %[[RING]] at %[[N]] + 1 : !tile.ring<3, 32x64xbf16, k_major>
+      %stage = tile.stage %ring at %n + 1 : !tile.ring<3, 32x64xbf16, k_major>
+    }
+  }
+}
