@@ -20,7 +20,7 @@ namespace tegula::emulator {
 /// Memory for stacks, with a page below each that nobody may touch. Used ones are given out again.
 class Stacks {
 public:
-  static constexpr size_t bytes = 256 << 10;
+  static constexpr size_t bytes = 1024 << 10;
   Stacks() = default;
   Stacks(const Stacks &) = delete;
   Stacks &operator=(const Stacks &) = delete;
