@@ -1,24 +1,25 @@
 """Measures kernels that people serve and train, beside eager mode, torch.compile and other projects' kernels.
 
-    TEGULA_LIBRARY=libtegula.so PYTHONPATH=python python3 bench/real [--only=decode_gqa,...] [--class=decode,...] [--part=1/1]
+    TEGULA_LIBRARY=libtegula.so python3 bench/real [--only=decode_gqa,...] [--class=decode,...] [--part=1/1]
                         [--no-compile] [--seconds=2] [--tegula=build/release/bin/tegula] [--json=FILE] [--deadline=300]
+                        [--budget=540]
     python3 bench/real --check [--target=cpu|emulate|cuda] [--only=...] [--class=...] [--part=1/1]
     python3 bench/real --table=FILE,...
     python3 bench/real --list
 
-The first takes a CUDA device, each kernel at its full sizes: the results are held against eager mode's, and then all take turns in
-one process, the second-level cache emptied before each call; times are medians of up to 9 calls, fewer where they do not fit into
---seconds. The *bound* is the larger of the bytes that must move, at the rate of a copy, and the operations, at the rate of
-cuBLAS's bf16 or f32 products (twice bf16's for 8 bits); both rates are measured in the same run. Peers (Liger, flash-linear-
-attention, cuSPARSE, torch's own fused kernels) are taken where they can be imported, and said to be missing where not.
-Where --tegula is there, `tegula compile --why` tells the reason for each kernel that is slower than twice its bound.
+The first takes a CUDA device, each kernel at its full sizes: the results are held against eager mode's, and then all take
+turns in one process, the second-level cache emptied before each call; times are medians of up to 9 calls, fewer where they do
+not fit into --seconds. The *bound* is the larger of the bytes that must move, at the rate of a copy, and the operations, at the
+rate of cuBLAS's bf16 or f32 products (twice bf16's for 8 bits); both rates are measured in the same run. Peers (Liger,
+flash-linear-attention, cuSPARSE, torch's own fused kernels) are taken where they can be imported, and said to be missing where
+not. Where --tegula is there, `tegula compile --why` tells the reason for each kernel that is slower than twice its bound.
 
 --check runs each kernel at small sizes and holds every element against the reference in float64; --target=cpu and emulate do
-that alone. --part=2/3 takes the second of three parts of the kernels. --json appends a line for each kernel to a file, and --table
-prints the table of such files.
+that alone. --part=2/3 takes the second of three parts of the kernels, and no kernel is begun after --budget seconds. --json
+appends a line for each kernel to a file, and --table prints the table of such files.
 
-Kernels run in a process of their own, which is begun anew when one of them ends it or takes longer than --deadline. Exit code: 0
-all is right, 2 the call is wrong, 3 no device, 4 a result is wrong or a kernel failed.
+Kernels run in a process of their own, which is begun anew when one of them ends it or takes longer than --deadline. Exit code:
+0 all is right, 2 the call is wrong, 3 a device or a program is missing, 4 a result is wrong or a kernel failed.
 """
 import argparse
 import json
@@ -32,7 +33,8 @@ from real import table, worker  # noqa: E402
 
 
 def arguments(given):
-    parser = argparse.ArgumentParser(prog="bench/real", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="bench/real", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
     parser.add_argument("--class", dest="groups", default="")
     parser.add_argument("--part", default="1/1")
@@ -40,6 +42,7 @@ def arguments(given):
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--seconds", type=float, default=2.0, help="for the calls of one kernel")
+    parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no kernel is begun")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for one kernel, compilation included")
     parser.add_argument("--tegula", default=str(ROOT / "build/release/bin/tegula"))
     parser.add_argument("--json", default="")
@@ -64,9 +67,12 @@ def main(given=None):
     for row in worker.rows(options):
         if "wrong" in row:
             parser.error(row["wrong"])
-        if "no_device" in row:
-            print(row["no_device"], file=sys.stderr)
+        if "no" in row:
+            print(row["no"], file=sys.stderr)
             return 3
+        if "left" in row:
+            print(f"not begun within --budget: --only={','.join(row['left'])}")
+            continue
         print(table.line(row), flush=True)
         if out and not options.list:
             print(json.dumps(row), file=out, flush=True)

@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, backward, f32, gradients, kernel, wide
+from .suite import Case, backward, gradients, kernel, wide
 
 
 @kernel(dict(B=4, H=16, S=2048, D=128), dict(B=2, H=2, S=37, D=16), tolerance=3e-2, compiled=False)
@@ -54,7 +54,7 @@ def batch_norm_backward(data, N, C, H, W):
     """In training mode: statistics of the batch, made again from x."""
     def forward(x, w, b):
         return F.batch_norm(x, None, None, w, b, True)
-    x, w, dy = data.normal(N, C, H, W, dtype=f32), data.uniform(C, low=0.5), data.normal(N, C, H, W, dtype=f32)
+    x, w, dy = data.floats(N, C, H, W), data.uniform(C, low=0.5), data.floats(N, C, H, W)
     return Case(dict(x=x, w=w, dy=dy), lambda x, w, dy: gradients(forward, (x, w, torch.zeros_like(w)), dy),
                 timed=backward(forward, (x, w, torch.zeros_like(w)), dy), bytes=N*C*H*W*4*5)
 
@@ -64,7 +64,7 @@ def softmax_backward(data, M, N):
     """From the probabilities."""
     def eager(p, dp):
         return torch._softmax_backward_data(dp, p, -1, p.dtype)
-    tensors = dict(p=torch.softmax(data.normal(M, N, dtype=f32), -1).bfloat16(), dp=data.normal(M, N))
+    tensors = dict(p=torch.softmax(data.floats(M, N), -1).bfloat16(), dp=data.normal(M, N))
     return Case(tensors, eager, bytes=M*N*6)
 
 
@@ -98,7 +98,7 @@ def embedding_backward(data, M, V, D):
     """Rows added to those of a table that ids name."""
     def eager(dy, ids):
         return torch.ops.aten.embedding_dense_backward(dy, ids, V, -1, False)
-    tensors = dict(dy=data.normal(M, D, dtype=f32), ids=data.integers(0, V, M, dtype=torch.int64))
+    tensors = dict(dy=data.floats(M, D), ids=data.integers(0, V, M, dtype=torch.int64))
     return Case(tensors, eager, bytes=(M + V)*D*4, constants={"V": str(V)})
 
 

@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, f8, f32, kernel, low, wide
+from .suite import Case, f8, kernel, low, wide
 
 
 @kernel(dict(B=64, H=32, G=8, T=4096, D=128), dict(B=2, H=4, G=2, T=37, D=16))
@@ -48,7 +48,7 @@ def decode_window_sink(data, B, H, G, T, D, window=128):
         scores = (q[:, :, None] @ k.transpose(2, 3)).to(sink.dtype)*D**-0.5
         p = torch.softmax(torch.cat((scores, sink[None, :, None, None].expand(B, H, 1, 1)), -1), -1)[..., :-1]
         return (p.to(v.dtype) @ v)[:, :, 0]
-    tensors = dict(q=data.normal(B, H, D), k=data.normal(B, T, G, D), v=data.normal(B, T, G, D), sink=data.normal(H, dtype=f32))
+    tensors = dict(q=data.normal(B, H, D), k=data.normal(B, T, G, D), v=data.normal(B, T, G, D), sink=data.floats(H))
     seen = min(window, T)
     return Case(tensors, eager, bytes=2*B*seen*G*D*2, operations=dict(bf16=4*B*H*seen*D))
 
@@ -93,7 +93,7 @@ def merge_states(data, M, H, D):
     def eager(a, la, b, lb):
         lse = torch.logaddexp(la, lb)
         return (a*torch.exp(la - lse)[..., None] + b*torch.exp(lb - lse)[..., None]).to(a.dtype), lse
-    tensors = dict(a=data.normal(M, H, D), la=data.normal(M, H, dtype=f32), b=data.normal(M, H, D), lb=data.normal(M, H, dtype=f32))
+    tensors = dict(a=data.normal(M, H, D), la=data.floats(M, H), b=data.normal(M, H, D), lb=data.floats(M, H))
     return Case(tensors, eager, bytes=M*H*(D*6 + 12))
 
 
@@ -108,8 +108,9 @@ def rope_cache_write(data, N, H, G, D, P, S, L):
         kc.view(P*S, G, D)[slot] = turned(k)
         vc.view(P*S, G, D)[slot] = v
         return turned(q), kc, vc
-    tensors = dict(q=data.normal(N, H, D), k=data.normal(N, G, D), v=data.normal(N, G, D), cos=data.normal(L, D//2, dtype=f32),
-                   sin=data.normal(L, D//2, dtype=f32), position=data.integers(0, L, N), slot=data.permutation(P*S, torch.int64)[:N].clone(),
+    tensors = dict(q=data.normal(N, H, D), k=data.normal(N, G, D), v=data.normal(N, G, D), cos=data.floats(L, D//2),
+                   sin=data.floats(L, D//2), position=data.integers(0, L, N), slot=data.permutation(P*S,
+                                                                                                    torch.int64)[:N].clone(),
                    kc=data.normal(P, S, G, D), vc=data.normal(P, S, G, D))
     return Case(tensors, eager, bytes=N*(H + 2*G)*D*4 + N*D*4)
 

@@ -57,7 +57,8 @@ class Emulated:
             for tensor, value in self.case.tensors.items():
                 numpy.save(folder / f"{tensor}.npy", bits(value).numpy())
                 command.append(f"--in={tensor}={folder / tensor}.npy")
-            written = [(one.name, types[one.type]) for role in ("out", "inout") for one in self.program.parameters if one.role == role]
+            parameters = self.program.parameters
+            written = [(one.name, types[one.type]) for role in ("out", "inout") for one in parameters if one.role == role]
             command += [f"--out={one}={folder / one}-out.npy" for one, _ in written]
             command += [word for one, value in self.case.constants.items() for word in ("-p", f"{one}={value}")]
             done = subprocess.run(command, capture_output=True, text=True)
@@ -86,7 +87,7 @@ def norm_error(got: torch.Tensor, wanted: torch.Tensor) -> float:
 
 
 def worst_error(got: torch.Tensor, wanted: torch.Tensor) -> float:
-    """The largest difference of an element in relation to it and to the size of all elements; equal infinities are no difference."""
+    """The largest difference of an element in relation to it and to the size of all; equal infinities are no difference."""
     got, wanted = got.double(), wanted.double()
     got, wanted = (torch.where(got == wanted, 0.0, one) for one in (got, wanted))
     size = wanted.square().mean().sqrt()

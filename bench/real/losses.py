@@ -16,7 +16,7 @@ def cross_entropy_grad(data, M, V):
 
     def liger():
         from liger_kernel.ops.cross_entropy import cross_entropy_forward
-        x = tensors["x"].clone().requires_grad_()  # which the gradient overwrites: later calls take other logits, in the same time
+        x = tensors["x"].clone().requires_grad_()  # which the gradient overwrites: later calls take other logits
         return lambda: cross_entropy_forward(x, tensors["y"], None, -100, 0.0, 0.0, "mean", None, False)[:1]
     tensors = dict(x=data.normal(M, V), y=data.integers(0, V, M, dtype=torch.int64))
     return Case(tensors, eager, bytes=M*V*4, peers={"Liger (in place)": liger})
@@ -43,8 +43,9 @@ def dpo_loss(data, B, T, V):
             return torch.log_softmax(wide(x), -1).gather(2, y[..., None])[..., 0].sum(1)
         margin = (log_probability(chosen, yc) - rc) - (log_probability(rejected, yr) - rr)
         return -F.logsigmoid(0.1*margin).mean()
-    tensors = dict(chosen=data.normal(B, T, V), rejected=data.normal(B, T, V), yc=data.integers(0, V, B, T, dtype=torch.int64),
-                   yr=data.integers(0, V, B, T, dtype=torch.int64), rc=data.normal(B, dtype=f32), rr=data.normal(B, dtype=f32))
+    tensors = dict(chosen=data.normal(B, T, V), rejected=data.normal(B, T, V),
+                   yc=data.integers(0, V, B, T, dtype=torch.int64),
+                   yr=data.integers(0, V, B, T, dtype=torch.int64), rc=data.floats(B), rr=data.floats(B))
     return Case(tensors, eager, bytes=2*B*T*V*2)
 
 
@@ -60,8 +61,8 @@ def grpo_loss(data, B, T, V):
     y = data.integers(0, V, B, T, dtype=torch.int64)
     x = data.normal(B, T, V)
     p = torch.log_softmax(wide(x), -1).gather(2, y[..., None])[..., 0]
-    tensors = dict(x=x, y=y, old=p + data.normal(B, T, dtype=f32, scale=0.1), reference=p + data.normal(B, T, dtype=f32, scale=0.1),
-                   advantage=data.normal(B, dtype=f32), mask=(data.uniform(B, T) < 0.8).to(f32))
+    tensors = dict(x=x, y=y, old=p + data.floats(B, T, scale=0.1), reference=p + data.floats(B, T, scale=0.1),
+                   advantage=data.floats(B), mask=(data.uniform(B, T) < 0.8).to(f32))
     return Case(tensors, eager, bytes=B*T*V*2)
 
 

@@ -48,7 +48,7 @@ class Measure:
         return lambda: fast(**case.tensors)
 
     def add(self, calls, row, name, make, wanted=None):
-        """Adds another's call, or says why it is not there. One whose first result is another than ours computes something else."""
+        """Adds another's call, or says why it is not there: one whose first result is another computes something else."""
         try:
             call = make()
             with torch.no_grad():
@@ -71,7 +71,8 @@ class Measure:
         sizes = ",".join(f"{name}={size}" for name, size in compiled.sizes().items())
         constants = [word for name, value in compiled.case.constants.items() for word in ("-p", f"{name}={value}")]
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([self.tegula, "compile", str(kernel.file), "--target=sm_90a", "--why=json", f"--machine={machine}",
+            done = subprocess.run([self.tegula, "compile", str(kernel.file), "--target=sm_90a", "--why=json",
+                                   f"--machine={machine}",
                                    "-d", sizes, *constants], capture_output=True, text=True, cwd=folder)
         if done.returncode:
             return [{"name": "?", "error": done.stderr.strip()[:300]}]

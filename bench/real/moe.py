@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, f32, kernel, wide
+from .suite import Case, kernel, wide
 
 
 def experts(data, T, E, J, D, H):
@@ -20,9 +20,11 @@ def experts(data, T, E, J, D, H):
             order = e.flatten().argsort(stable=True)
             ends = torch.bincount(e.flatten(), minlength=E).cumsum(0).int()
             rows = x[order//J]
-            h = F.silu(torch._grouped_mm(rows, w1.transpose(1, 2), offs=ends))*torch._grouped_mm(rows, w3.transpose(1, 2), offs=ends)
+            h = F.silu(torch._grouped_mm(rows, w1.transpose(1, 2), offs=ends))*torch._grouped_mm(rows, w3.transpose(1, 2),
+                                                                                                 offs=ends)
             o = torch._grouped_mm(h, w2.transpose(1, 2), offs=ends)
-            return torch.zeros(T, D, device=x.device).index_add_(0, order//J, o.float()*g.flatten()[order][:, None]).bfloat16()
+            return torch.zeros(T, D, device=x.device).index_add_(0, order//J,
+                                                                 o.float()*g.flatten()[order][:, None]).bfloat16()
         return call
     tensors = dict(x=data.normal(T, D), w1=data.normal(E, H, D, scale=0.02), w3=data.normal(E, H, D, scale=0.02),
                    w2=data.normal(E, D, H, scale=0.02), e=data.distinct(E, T, J), g=data.uniform(T, J))
@@ -60,7 +62,7 @@ def moe_gate_grouped(data, T, E, G, K):
         chosen = biased.masked_fill(~seen[..., None], float("-inf")).view(T, E).topk(K, -1).indices
         weight = score.gather(1, chosen)
         return weight/weight.sum(-1, keepdim=True)*2.5, chosen
-    tensors = dict(x=data.normal(T, E, dtype=f32), bias=data.normal(E, dtype=f32, scale=0.1))
+    tensors = dict(x=data.floats(T, E), bias=data.floats(E, scale=0.1))
     return Case(tensors, eager, bytes=T*E*4 + T*K*12, constants={"G": str(G), "groups": str(groups), "K": str(K)})
 
 

@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, bf16, f32, kernel, wide
+from .suite import Case, bf16, kernel, wide
 
 
 @kernel(dict(M=16384, N=4096), dict(M=7, N=50), tolerance=2e-2)

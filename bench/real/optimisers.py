@@ -13,7 +13,7 @@ def adamw(data, N):
         v.mul_(0.999).addcmul_(g, g, value=0.001)
         p.mul_(1 - 1e-5).addcdiv_(m/(1 - 0.9**10), (v/(1 - 0.999**10)).sqrt() + 1e-8, value=-1e-3)
         return p, m, v
-    tensors = dict(p=data.normal(N, dtype=f32), g=data.normal(N), m=data.normal(N, dtype=f32), v=data.uniform(N))
+    tensors = dict(p=data.floats(N), g=data.normal(N), m=data.floats(N), v=data.uniform(N))
     return Case(tensors, eager, bytes=N*26)
 
 
@@ -25,7 +25,7 @@ def lion(data, N):
         p.mul_(1 - 1e-4).sub_(torch.sign(0.9*m + 0.1*g), alpha=1e-3)
         m.lerp_(g, 0.01)
         return p, m
-    return Case(dict(p=data.normal(N, dtype=f32), g=data.normal(N), m=data.normal(N, dtype=f32)), eager, bytes=N*18)
+    return Case(dict(p=data.floats(N), g=data.normal(N), m=data.floats(N)), eager, bytes=N*18)
 
 
 @kernel(dict(N=1 << 27), dict(N=103), tolerance=1e-2)
@@ -56,5 +56,5 @@ def adafactor(data, M, N):
         column.lerp_(square.mean(0), 0.1)
         p.sub_(g*torch.rsqrt(row/row.mean())[:, None]*torch.rsqrt(column), alpha=1e-3)
         return p, row, column
-    tensors = dict(p=data.normal(M, N, dtype=f32), g=data.normal(M, N, dtype=f32), row=data.uniform(M, low=0.5), column=data.uniform(N, low=0.5))
+    tensors = dict(p=data.floats(M, N), g=data.floats(M, N), row=data.uniform(M, low=0.5), column=data.uniform(N, low=0.5))
     return Case(tensors, eager, bytes=M*N*16)

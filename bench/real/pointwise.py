@@ -1,14 +1,13 @@
 """Elementwise kernels and copies whose lengths and orders are no friend of vectors."""
-import torch
 import torch.nn.functional as F
 
-from .suite import Case, f32, kernel
+from .suite import Case, kernel
 
 
 @kernel(dict(M=3073, N=294913), dict(M=3, N=37))
 def relu_odd(data, M, N):
     """Elements that are no multiple of four."""
-    return Case(dict(x=data.normal(M, N, dtype=f32)), lambda x: F.relu(x), bytes=M*N*8)
+    return Case(dict(x=data.floats(M, N)), lambda x: F.relu(x), bytes=M*N*8)
 
 
 @kernel(dict(M=8191, N=32771), dict(M=3, N=37), tolerance=1e-2)
@@ -22,7 +21,7 @@ def gelu_odd_bf16(data, M, N):
 @kernel(dict(M=8192, N=16384), dict(M=3, N=38))
 def halves_with_offset(data, M, N):
     """Slices that begin one element behind a vector's place: x[:, 1:] - x[:, :-1]."""
-    return Case(dict(x=data.normal(M, N, dtype=f32)), lambda x: x[:, 1:] - x[:, :-1], bytes=M*N*8)
+    return Case(dict(x=data.floats(M, N)), lambda x: x[:, 1:] - x[:, :-1], bytes=M*N*8)
 
 
 @kernel(dict(B=64, H=32, S=1024, D=64), dict(B=2, H=3, S=5, D=7))
@@ -58,4 +57,4 @@ def dropout_add(data, M, N):
 @kernel(dict(M=8192, N=8192), dict(M=9, N=38), tolerance=1e-4)
 def cumsum_columns(data, M, N):
     """Sums along the outer dim."""
-    return Case(dict(x=data.normal(M, N, dtype=f32)), lambda x: x.cumsum(0), bytes=M*N*8)
+    return Case(dict(x=data.floats(M, N)), lambda x: x.cumsum(0), bytes=M*N*8)

@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, f32, kernel, wide
+from .suite import Case, kernel, wide
 
 
 @kernel(dict(B=4, H=32, G=8, S=4096, D=128), dict(B=2, H=4, G=2, S=37, D=16))
@@ -50,7 +50,7 @@ def prefill_window_sink(data, B, H, S, D, W):
             o, lse = attention(*(tensors[name] for name in "qkv"), block_mask=mask, return_lse=True)
             return (o*torch.sigmoid(lse - sink)[..., None]).to(o.dtype)
         return call
-    tensors = dict(q=data.normal(B, H, S, D), k=data.normal(B, H, S, D), v=data.normal(B, H, S, D), sink=data.normal(H, dtype=f32))
+    tensors = dict(q=data.normal(B, H, S, D), k=data.normal(B, H, S, D), v=data.normal(B, H, S, D), sink=data.floats(H))
     return Case(tensors, eager, bytes=B*H*S*D*8, operations=dict(bf16=4*B*H*S*min(W, S)*D), peers={"flex": flex},
                 constants={"window": str(W)})
 
@@ -84,7 +84,8 @@ def varlen_attention(data, H, D, S, N):
     total = starts[-1]
 
     def eager(q, k, v, segment):
-        return torch.cat([F.scaled_dot_product_attention(*(one[a:b].transpose(0, 1)[None] for one in (q, k, v)), is_causal=True)[0]
+        return torch.cat([F.scaled_dot_product_attention(*(one[a:b].transpose(0, 1)[None] for one in (q, k, v)),
+                                                         is_causal=True)[0]
                           .transpose(0, 1) for a, b in zip(starts, starts[1:])])
 
     def flex():
@@ -96,7 +97,8 @@ def varlen_attention(data, H, D, S, N):
         return lambda: attention(*given, block_mask=mask)[0].transpose(0, 1)
     segment = torch.repeat_interleave(torch.arange(N), torch.tensor(lengths)).int().to(data.device)
     tensors = dict(q=data.normal(total, H, D), k=data.normal(total, H, D), v=data.normal(total, H, D), segment=segment)
-    return Case(tensors, eager, bytes=total*H*D*8, operations=dict(bf16=sum(2*H*D*length**2 for length in lengths)), peers={"flex": flex})
+    return Case(tensors, eager, bytes=total*H*D*8, operations=dict(bf16=sum(2*H*D*length**2 for length in lengths)),
+                peers={"flex": flex})
 
 
 @kernel(dict(B=2, H=16, S=8192, D=128, L=64, K=16), dict(B=2, H=2, S=24, D=16, L=4, K=3), compiled=False)
@@ -106,7 +108,8 @@ def block_sparse_attention(data, B, H, S, D, L, K):
 
     def eager(q, k, v, chosen):
         q, k, v = (one.view(B, H, blocks, L, D) for one in (q, k, v))
-        batch, head = (torch.arange(count, device=q.device).view(shape) for count, shape in ((B, (-1, 1, 1)), (H, (1, -1, 1))))
+        batch, head = (torch.arange(count, device=q.device).view(shape) for count,
+                       shape in ((B, (-1, 1, 1)), (H, (1, -1, 1))))
         results = []
         for block in range(blocks):
             places = chosen[:, :, block].long()

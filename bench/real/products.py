@@ -1,8 +1,7 @@
 """Products of few rows, and products with something before or after them."""
-import torch
 import torch.nn.functional as F
 
-from .suite import Case, f32, kernel, wide
+from .suite import Case, kernel, wide
 
 
 def few_rows(data, M, N, K):
@@ -39,13 +38,14 @@ def router_gemm(data, M, N, K):
     """Scores of experts, in f32, of bf16 rows."""
     def eager(x, w):
         return wide(x) @ wide(w).t()
-    return Case(dict(x=data.normal(M, K), w=data.normal(N, K)), eager, bytes=2*(N*K + M*K) + 4*M*N, operations=dict(bf16=2*M*N*K))
+    return Case(dict(x=data.normal(M, K), w=data.normal(N, K)), eager, bytes=2*(N*K + M*K) + 4*M*N,
+                operations=dict(bf16=2*M*N*K))
 
 
 @kernel(dict(M=256, N=256, K=256), dict(M=9, N=20, K=40), tolerance=1e-5)
 def linear_f32_256(data, M, N, K):
     """A small f32 product at f32's accuracy: latency."""
-    return Case(dict(x=data.normal(M, K, dtype=f32), w=data.normal(N, K, dtype=f32)), lambda x, w: x @ w.t(),
+    return Case(dict(x=data.floats(M, K), w=data.floats(N, K)), lambda x, w: x @ w.t(),
                 bytes=4*(N*K + M*K + M*N), operations=dict(bf16=2*M*N*K))
 
 
@@ -60,7 +60,8 @@ def swiglu_mlp_16_rows(data, M, D, H):
     """A feed-forward layer of 16 rows."""
     def eager(x, a, b, c):
         return (F.silu(x @ a.t())*(x @ b.t())) @ c.t()
-    tensors = dict(x=data.normal(M, D), a=data.normal(H, D, scale=0.02), b=data.normal(H, D, scale=0.02), c=data.normal(D, H, scale=0.02))
+    tensors = dict(x=data.normal(M, D), a=data.normal(H, D, scale=0.02), b=data.normal(H, D, scale=0.02),
+                   c=data.normal(D, H, scale=0.02))
     return Case(tensors, eager, bytes=3*D*H*2, operations=dict(bf16=6*M*D*H))
 
 

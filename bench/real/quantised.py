@@ -69,7 +69,8 @@ def fp8_grouped(data, M, E, N, K):
         for expert in range(E):
             y[e == expert] = x[e == expert] @ scaled(w[expert], sw[expert][:, None]).t()
         return y
-    tensors = dict(x=data.normal(M, K, dtype=f8), sx=data.uniform(M, K//128, low=0.5, high=1.5), w=data.normal(E, N, K, dtype=f8),
+    tensors = dict(x=data.normal(M, K, dtype=f8), sx=data.uniform(M, K//128, low=0.5, high=1.5),
+                   w=data.normal(E, N, K, dtype=f8),
                    sw=data.uniform(E, N, low=0.5, high=1.5), e=data.integers(0, E, M).sort().values)
     return Case(tensors, eager, bytes=M*K + E*N*K + 2*M*N, operations=dict(f8=2*M*N*K))
 
@@ -81,7 +82,8 @@ def fp8_grouped_masked(data, E, R, N, K):
         y = scaled(x.view(E, R, -1, 128), sx[..., None]).view(E, R, K) @ scaled(w, sw[..., None]).transpose(1, 2)
         return torch.where((torch.arange(R, device=x.device) < rows[:, None])[..., None], y, 0)
     rows = data.integers(R//4, R, E)
-    tensors = dict(x=data.normal(E, R, K, dtype=f8), sx=data.uniform(E, R, K//128, low=0.5, high=1.5), w=data.normal(E, N, K, dtype=f8),
+    tensors = dict(x=data.normal(E, R, K, dtype=f8), sx=data.uniform(E, R, K//128, low=0.5, high=1.5),
+                   w=data.normal(E, N, K, dtype=f8),
                    sw=data.uniform(E, N, low=0.5, high=1.5), rows=rows)
     used = int(rows.sum())
     return Case(tensors, eager, bytes=used*K + E*N*K + 2*E*R*N, operations=dict(f8=2*used*N*K))
@@ -93,7 +95,8 @@ def w4a16_linear(data, M, N, K):
     def eager(x, w, s, z):
         q = torch.stack((w & 15, w >> 4), -1).view(N, -1, 128).to(wide(s).dtype)
         return x @ ((q - wide(z)[..., None])*wide(s)[..., None]).view(N, K).to(x.dtype).t()
-    tensors = dict(x=data.normal(M, K), w=data.integers(0, 256, N, K//2, dtype=torch.uint8), s=data.normal(N, K//128, scale=0.02),
+    tensors = dict(x=data.normal(M, K), w=data.integers(0, 256, N, K//2, dtype=torch.uint8),
+                   s=data.normal(N, K//128, scale=0.02),
                    z=data.normal(N, K//128, scale=3))
     return Case(tensors, eager, bytes=N*K//2 + N*K//32 + M*K*2 + M*N*2, operations=dict(bf16=2*M*N*K),
                 peers={"bf16 cuBLAS": bf16_product(tensors["x"], N)})

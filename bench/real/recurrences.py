@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, bf16, f32, kernel, wide
+from .suite import Case, bf16, kernel, wide
 
 
 def steps(count, state, step):
@@ -41,8 +41,9 @@ def gated_delta_rule(data, B, T, H, K, V):
     def recurrent():
         from fla.ops.gated_delta_rule import fused_recurrent_gated_delta_rule
         return lambda: fused_recurrent_gated_delta_rule(**tensors)[0]
-    k = F.normalize(data.normal(B, T, H, K, dtype=f32), dim=-1).to(bf16)
-    tensors = dict(q=data.normal(B, T, H, K), k=k, v=data.normal(B, T, H, V), g=-data.uniform(B, T, H, high=0.1), beta=data.uniform(B, T, H))
+    k = F.normalize(data.floats(B, T, H, K), dim=-1).to(bf16)
+    tensors = dict(q=data.normal(B, T, H, K), k=k, v=data.normal(B, T, H, V), g=-data.uniform(B, T, H, high=0.1),
+                   beta=data.uniform(B, T, H))
     return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2, operations=dict(bf16=8*B*T*H*K*V),
                 peers={"FLA chunk": chunk, "FLA recurrent": recurrent})
 
@@ -64,10 +65,11 @@ def kimi_delta_attention(data, B, T, H, K, V):
         from fla.ops.kda import chunk_kda
         beta = tensors["beta"].to(bf16)
         return lambda: chunk_kda(tensors["q"], tensors["k"], tensors["v"], g=tensors["g"], beta=beta)[0]
-    k = F.normalize(data.normal(B, T, H, K, dtype=f32), dim=-1).to(bf16)
+    k = F.normalize(data.floats(B, T, H, K), dim=-1).to(bf16)
     tensors = dict(q=data.normal(B, T, H, K), k=k, v=data.normal(B, T, H, V), g=-data.uniform(B, T, H, K, high=0.1),
                    beta=data.uniform(B, T, H))
-    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=8*B*T*H*K*V), peers={"FLA chunk": chunk})
+    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=8*B*T*H*K*V),
+                peers={"FLA chunk": chunk})
 
 
 @kernel(dict(B=4, T=4096, H=24, P=64, N=128, C=256), dict(B=2, T=12, H=2, P=6, N=8, C=4), tolerance=3e-2)
@@ -86,7 +88,8 @@ def mamba2_chunks(data, B, T, H, P, N, C):
         later = torch.ones(C, C, device=x.device, dtype=torch.bool).triu(1)[..., None]
         decay = torch.exp((a[:, :, :, None] - a[:, :, None]).masked_fill(later, -math.inf))
         w = decay*torch.einsum("blin,bljn->blij", c, b)[..., None]*d[:, :, None]
-        y = torch.einsum("blijh,bljhp->blihp", w, xs) + torch.einsum("blin,blih,blhnp->blihp", c, a.exp(), torch.stack(before, 1))
+        y = torch.einsum("blijh,bljhp->blihp", w, xs)
+        y = y + torch.einsum("blin,blih,blhnp->blihp", c, a.exp(), torch.stack(before, 1))
         return y.reshape(B, T, H, P).to(x.dtype)
     case = mamba2(data, B, T, H, P, N)
     case.eager, case.constants = eager, {"C": str(C)}
@@ -115,7 +118,8 @@ def mamba2(data, B, T, H, P, N):
         return lambda: chunk_simple_gla(q, k, v, g=g, scale=1.0)[0]
     tensors = dict(x=data.normal(B, T, H, P), dt=data.uniform(B, T, H, high=0.1), A=-data.uniform(H, low=0.5, high=1.5),
                    Bm=data.normal(B, T, N), Cm=data.normal(B, T, N))
-    return Case(tensors, eager, bytes=B*T*(H*P*4 + H*4 + N*4), operations=dict(bf16=4*B*T*H*N*P), peers={"FLA chunk_simple_gla": simple_gla})
+    return Case(tensors, eager, bytes=B*T*(H*P*4 + H*4 + N*4), operations=dict(bf16=4*B*T*H*N*P),
+                peers={"FLA chunk_simple_gla": simple_gla})
 
 
 @kernel(dict(B=4, T=2048, H=16, K=128, V=128), dict(B=2, T=11, H=2, K=8, V=12), tolerance=3e-2, compiled=False)
@@ -130,8 +134,10 @@ def gated_linear_attention(data, B, T, H, K, V):
     def chunk():
         from fla.ops.gla import chunk_gla
         return lambda: chunk_gla(*tensors.values())[0]
-    tensors = dict(q=data.normal(B, T, H, K), k=data.normal(B, T, H, K), v=data.normal(B, T, H, V), g=-data.uniform(B, T, H, K, high=0.1))
-    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=4*B*T*H*K*V), peers={"FLA chunk": chunk})
+    tensors = dict(q=data.normal(B, T, H, K), k=data.normal(B, T, H, K), v=data.normal(B, T, H, V),
+                   g=-data.uniform(B, T, H, K, high=0.1))
+    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=4*B*T*H*K*V),
+                peers={"FLA chunk": chunk})
 
 
 @kernel(dict(B=4, T=2048, H=16, K=128, V=128), dict(B=2, T=11, H=2, K=8, V=12), tolerance=3e-2, compiled=False)
@@ -149,7 +155,8 @@ def retention(data, B, T, H, K, V):
         return lambda: chunk_simple_gla(tensors["q"], tensors["k"], tensors["v"], g=g, scale=K**-0.5)[0]
     tensors = dict(q=data.normal(B, T, H, K), k=data.normal(B, T, H, K), v=data.normal(B, T, H, V),
                    decay=1 - 2**-data.uniform(H, low=5, high=8))
-    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2, operations=dict(bf16=4*B*T*H*K*V), peers={"FLA chunk_simple_gla": chunk})
+    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2, operations=dict(bf16=4*B*T*H*K*V),
+                peers={"FLA chunk_simple_gla": chunk})
 
 
 @kernel(dict(B=4, T=2048, H=32, K=64, V=64), dict(B=2, T=11, H=2, K=8, V=12), tolerance=3e-2, compiled=False)
@@ -166,8 +173,9 @@ def rwkv6(data, B, T, H, K, V):
         from fla.ops.rwkv6 import chunk_rwkv6
         return lambda: chunk_rwkv6(*tensors.values(), scale=1.0)[0]
     tensors = dict(r=data.normal(B, T, H, K), k=data.normal(B, T, H, K), v=data.normal(B, T, H, V),
-                   w=-data.uniform(B, T, H, K, low=0.05, high=0.5), u=data.normal(H, K, dtype=f32))
-    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=4*B*T*H*K*V), peers={"FLA chunk": chunk})
+                   w=-data.uniform(B, T, H, K, low=0.05, high=0.5), u=data.floats(H, K))
+    return Case(tensors, eager, bytes=B*T*H*(2*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=4*B*T*H*K*V),
+                peers={"FLA chunk": chunk})
 
 
 @kernel(dict(B=4, T=2048, H=32, K=64, V=64), dict(B=2, T=11, H=2, K=8, V=12), tolerance=3e-2, compiled=False)
@@ -184,10 +192,11 @@ def rwkv7(data, B, T, H, K, V):
         from fla.ops.rwkv7 import chunk_rwkv7
         given = {name: one.to(bf16) for name, one in tensors.items()}
         return lambda: chunk_rwkv7(**given, scale=1.0)[0]
-    direction = F.normalize(data.normal(B, T, H, K, dtype=f32), dim=-1)
+    direction = F.normalize(data.floats(B, T, H, K), dim=-1)
     tensors = dict(r=data.normal(B, T, H, K), w=-data.uniform(B, T, H, K, low=0.05, high=0.5), k=data.normal(B, T, H, K),
                    v=data.normal(B, T, H, V), a=-direction.to(bf16), b=(direction*data.uniform(B, T, H, K)).to(bf16))
-    return Case(tensors, eager, bytes=B*T*H*(4*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=6*B*T*H*K*V), peers={"FLA chunk": chunk})
+    return Case(tensors, eager, bytes=B*T*H*(4*K + 2*V)*2 + B*T*H*K*4, operations=dict(bf16=6*B*T*H*K*V),
+                peers={"FLA chunk": chunk})
 
 
 @kernel(dict(B=8, T=2048, D=2048, N=16), dict(B=2, T=11, D=5, N=4), tolerance=2e-2, compiled=False)
@@ -199,8 +208,8 @@ def selective_scan(data, B, T, D, N):
             S = torch.exp(d*A)*S + d*wide(Bm)[:, t, None]*wide(x)[:, t, :, None]
             return S, (S*wide(Cm)[:, t, None]).sum(-1) + skip*wide(x)[:, t]
         return steps(T, wide(x).new_zeros(B, D, N), step).to(x.dtype)
-    tensors = dict(x=data.normal(B, T, D), dt=data.uniform(B, T, D, high=0.1), A=-data.uniform(D, N, low=0.5, high=4), Bm=data.normal(B, T, N),
-                   Cm=data.normal(B, T, N), skip=data.normal(D, dtype=f32))
+    tensors = dict(x=data.normal(B, T, D), dt=data.uniform(B, T, D, high=0.1), A=-data.uniform(D, N, low=0.5, high=4),
+                   Bm=data.normal(B, T, N), Cm=data.normal(B, T, N), skip=data.floats(D))
     return Case(tensors, eager, bytes=B*T*D*8 + B*T*N*4, operations=dict(f32=8*B*T*D*N))
 
 
@@ -213,7 +222,7 @@ def gated_delta_step(data, B, H, K, V):
         u = beta[..., None]*(v - (k[:, :, None] @ decayed)[:, :, 0])
         S.copy_(decayed + column(k)*u[:, :, None])
         return ((q[:, :, None] @ S)[:, :, 0]*K**-0.5).to(q.dtype), S
-    tensors = dict(S=data.normal(B, H, K, V, dtype=f32), q=data.normal(B, H, K), k=F.normalize(data.normal(B, H, K, dtype=f32), dim=-1).to(bf16),
+    tensors = dict(S=data.floats(B, H, K, V), q=data.normal(B, H, K), k=F.normalize(data.floats(B, H, K), dim=-1).to(bf16),
                    v=data.normal(B, H, V), g=-data.uniform(B, H, high=0.1), beta=data.uniform(B, H))
     return Case(tensors, eager, bytes=B*H*K*V*8)
 
@@ -224,7 +233,7 @@ def mamba2_step(data, B, H, P, N):
     def eager(S, x, dt, A, b, c):
         S.copy_(torch.exp(dt*A)[..., None, None]*S + (dt[..., None]*wide(x))[..., None]*wide(b)[:, None, None])
         return (S @ wide(c)[:, None, :, None])[..., 0].to(x.dtype), S
-    tensors = dict(S=data.normal(B, H, P, N, dtype=f32), x=data.normal(B, H, P), dt=data.uniform(B, H, high=0.1),
+    tensors = dict(S=data.floats(B, H, P, N), x=data.normal(B, H, P), dt=data.uniform(B, H, high=0.1),
                    A=-data.uniform(H, low=0.5, high=1.5), b=data.normal(B, N), c=data.normal(B, N))
     return Case(tensors, eager, bytes=B*H*P*N*8)
 
@@ -247,4 +256,4 @@ def min_gru(data, B, T, D):
             h = (1 - z[:, t])*h + z[:, t]*c[:, t]
             return h, h
         return steps(T, torch.zeros_like(z[:, 0]), step)
-    return Case(dict(z=data.normal(B, T, D, dtype=f32), c=data.normal(B, T, D, dtype=f32)), eager, bytes=B*T*D*12)
+    return Case(dict(z=data.floats(B, T, D), c=data.floats(B, T, D)), eager, bytes=B*T*D*12)

@@ -1,7 +1,7 @@
 """Accumulation and reading by index: histograms, sparse matrices, graphs, tables."""
 import torch
 
-from .suite import Case, f32, kernel
+from .suite import Case, kernel
 
 
 @kernel(dict(N=1 << 26, K=256), dict(N=1031, K=256), compiled=False)
@@ -17,7 +17,8 @@ def histogram_rows(data, B, N, K):
     """Of each row's floats, in 64 bins between 0 and 1."""
     def eager(x):
         bins = (x*K).floor().clamp(0, K - 1).long()
-        return torch.zeros(B, K, dtype=torch.int32, device=x.device).scatter_add_(1, bins, torch.ones_like(bins, dtype=torch.int32))
+        zeros = torch.zeros(B, K, dtype=torch.int32, device=x.device)
+        return zeros.scatter_add_(1, bins, torch.ones_like(bins, dtype=torch.int32))
     return Case(dict(x=data.uniform(B, N)), eager, bytes=B*N*4, constants={"K": str(K)})
 
 
@@ -33,7 +34,7 @@ def spmv_coo_sorted(data, R, Z):
         starts = torch.searchsorted(rows, data.range(R + 1, dtype=torch.int32)).int()
         matrix = torch.sparse_csr_tensor(starts, tensors["col"], tensors["v"], (R, R))
         return lambda: matrix @ tensors["x"]
-    tensors = dict(v=data.normal(Z, dtype=f32), col=data.integers(0, R, Z), row=rows, x=data.normal(R, dtype=f32))
+    tensors = dict(v=data.floats(Z), col=data.integers(0, R, Z), row=rows, x=data.floats(R))
     return Case(tensors, eager, bytes=Z*12 + R*8, peers={"cuSPARSE": cusparse})
 
 
@@ -49,7 +50,7 @@ def spmv_csr(data, R, Z):
     def cusparse():
         matrix = torch.sparse_csr_tensor(starts, tensors["col"], tensors["v"], (R, R))
         return lambda: matrix @ tensors["x"]
-    tensors = dict(v=data.normal(Z, dtype=f32), col=data.integers(0, R, Z), start=starts, x=data.normal(R, dtype=f32))
+    tensors = dict(v=data.floats(Z), col=data.integers(0, R, Z), start=starts, x=data.floats(R))
     return Case(tensors, eager, bytes=Z*8 + R*12, peers={"cuSPARSE": cusparse})
 
 
@@ -60,7 +61,7 @@ def graph_mean(data, R, Z, D):
         y = torch.zeros(R, D, device=x.device, dtype=x.dtype).index_add_(0, target, x[source.long()])
         n = torch.zeros(R, device=x.device, dtype=x.dtype).index_add_(0, target, torch.ones_like(target, dtype=x.dtype))
         return y/n.clamp(min=1)[:, None]
-    tensors = dict(x=data.normal(R, D, dtype=f32), source=data.integers(0, R, Z), target=data.integers(0, R, Z))
+    tensors = dict(x=data.floats(R, D), source=data.integers(0, R, Z), target=data.integers(0, R, Z))
     return Case(tensors, eager, bytes=2*R*D*4 + Z*8)
 
 
@@ -72,7 +73,7 @@ def edge_softmax(data, R, Z, H):
         m = torch.full((R, H), float("-inf"), device=s.device, dtype=s.dtype).scatter_reduce_(0, rows, s, "amax")
         p = torch.exp(s - m[target.long()])
         return p/torch.zeros(R, H, device=s.device, dtype=s.dtype).index_add_(0, target, p)[target.long()]
-    return Case(dict(s=data.normal(Z, H, dtype=f32), target=data.integers(0, R, Z)), eager, bytes=Z*H*8 + Z*4, constants={"R": str(R)})
+    return Case(dict(s=data.floats(Z, H), target=data.integers(0, R, Z)), eager, bytes=Z*H*8 + Z*4, constants={"R": str(R)})
 
 
 @kernel(dict(B=16384, L=32, V=1000000, D=64), dict(B=5, L=4, V=30, D=8), tolerance=1e-4)
@@ -80,7 +81,8 @@ def embedding_bag(data, B, L, V, D):
     """Sums of 32 rows of a table, as recommenders read them."""
     def eager(table, ids):
         return torch.nn.functional.embedding_bag(ids, table, mode="sum")
-    return Case(dict(table=data.normal(V, D, dtype=f32), ids=data.integers(0, V, B, L, dtype=torch.int64)), eager, bytes=B*L*(D*4 + 8) + B*D*4)
+    return Case(dict(table=data.floats(V, D), ids=data.integers(0, V, B, L, dtype=torch.int64)), eager,
+                bytes=B*L*(D*4 + 8) + B*D*4)
 
 
 @kernel(dict(M=1048576, R=65536, D=16), dict(M=103, R=20, D=3))
@@ -89,7 +91,8 @@ def scatter_max(data, M, R, D):
     def eager(x, index):
         rows = index.long()[:, None].expand(M, D)
         return torch.full((R, D), -1e30, device=x.device, dtype=x.dtype).scatter_reduce_(0, rows, x, "amax")
-    return Case(dict(x=data.normal(M, D, dtype=f32), index=data.integers(0, R, M)), eager, bytes=M*(D*4 + 4) + R*D*4, constants={"R": str(R)})
+    return Case(dict(x=data.floats(M, D), index=data.integers(0, R, M)), eager, bytes=M*(D*4 + 4) + R*D*4,
+                constants={"R": str(R)})
 
 
 @kernel(dict(M=262144, R=1048576, D=64), dict(M=20, R=30, D=3))
@@ -111,4 +114,4 @@ def compact(data, N):
         count = kept.sum()
         y[:int(count)] = x[kept]
         return y, count
-    return Case(dict(x=data.normal(N, dtype=f32)), eager, bytes=N*8)
+    return Case(dict(x=data.floats(N)), eager, bytes=N*8)

@@ -12,7 +12,7 @@ def kmeans_assign(data, M, K, D):
         a = ((c*c).sum(1) - 2*x @ c.t()).argmin(1)
         sums = torch.zeros(K, D, device=x.device, dtype=x.dtype).index_add_(0, a, x)
         return a, sums, torch.bincount(a, minlength=K).to(x.dtype)
-    return Case(dict(x=data.normal(M, D, dtype=f32), c=data.normal(K, D, dtype=f32)), eager, bytes=M*D*8, operations=dict(bf16=2*M*K*D))
+    return Case(dict(x=data.floats(M, D), c=data.floats(K, D)), eager, bytes=M*D*8, operations=dict(bf16=2*M*K*D))
 
 
 @kernel(dict(M=4096, N=262144, D=128), dict(M=7, N=103, D=8), mismatches=1e-3, tolerance=1e-2)
@@ -31,7 +31,7 @@ def nbody_forces(data, N):
         d = x[None] - x[:, None]
         r = (d.square().sum(-1) + 1e-4).rsqrt()
         return (m[None, :, None]*d*(r**3)[..., None]).sum(1)
-    return Case(dict(x=data.normal(N, 3, dtype=f32), m=data.uniform(N)), eager, bytes=N*28, operations=dict(f32=20*N*N))
+    return Case(dict(x=data.floats(N, 3), m=data.uniform(N)), eager, bytes=N*28, operations=dict(f32=20*N*N))
 
 
 @kernel(dict(N=8192), dict(N=13), tolerance=1e-5)
@@ -41,7 +41,7 @@ def jacobi_2d(data, N):
         y = u.clone()
         y[1:-1, 1:-1] = 0.25*(u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - f[1:-1, 1:-1])
         return y
-    return Case(dict(u=data.normal(N, N, dtype=f32), f=data.normal(N, N, dtype=f32)), eager, bytes=N*N*12)
+    return Case(dict(u=data.floats(N, N), f=data.floats(N, N)), eager, bytes=N*N*12)
 
 
 @kernel(dict(N=4096, S=16), dict(N=13, S=3), tolerance=1e-4)
@@ -52,7 +52,7 @@ def heat_steps(data, N, S):
             p = F.pad(u, (1, 1, 1, 1))
             u = u + 0.1*(p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4*u)
         return u
-    return Case(dict(u=data.normal(N, N, dtype=f32)), eager, bytes=N*N*8, operations=dict(f32=S*N*N*7), constants={"S": str(S)})
+    return Case(dict(u=data.floats(N, N)), eager, bytes=N*N*8, operations=dict(f32=S*N*N*7), constants={"S": str(S)})
 
 
 @kernel(dict(N=256, S=4), dict(N=7, S=2), tolerance=1e-4)
@@ -65,7 +65,7 @@ def wave_3d(data, N, S):
                       + p[1:-1, 1:-1, 2:] - 6*u)
             u, before = 2*u - before + 0.1*around, u
         return u
-    return Case(dict(u=data.normal(N, N, N, dtype=f32), before=data.normal(N, N, N, dtype=f32)), eager, bytes=N**3*12,
+    return Case(dict(u=data.floats(N, N, N), before=data.floats(N, N, N)), eager, bytes=N**3*12,
                 operations=dict(f32=S*N**3*11), constants={"S": str(S)})
 
 
@@ -85,8 +85,8 @@ def triangular_solve_32(data, B, N):
     """Forward substitution in small matrices."""
     def eager(L, b):
         return torch.linalg.solve_triangular(L, b[..., None], upper=False)[..., 0]
-    L = torch.tril(data.normal(B, N, N, dtype=f32))*0.2 + torch.eye(N, device=data.device)*2
-    return Case(dict(L=L, b=data.normal(B, N, dtype=f32)), eager, bytes=B*N*N*2 + B*N*8)
+    L = torch.tril(data.floats(B, N, N))*0.2 + torch.eye(N, device=data.device)*2
+    return Case(dict(L=L, b=data.floats(B, N)), eager, bytes=B*N*N*2 + B*N*8)
 
 
 @kernel(dict(B=16384, N=32), dict(B=3, N=7), tolerance=1e-4, compiled=False)
@@ -94,7 +94,7 @@ def cholesky_32(data, B, N):
     """The Cholesky factor of small matrices."""
     def eager(a):
         return torch.linalg.cholesky(a)
-    x = data.normal(B, N, N, dtype=f32)
+    x = data.floats(B, N, N)
     return Case(dict(a=x @ x.transpose(1, 2)/N + torch.eye(N, device=data.device)), eager, bytes=B*N*N*8)
 
 
@@ -103,7 +103,7 @@ def inverse_16(data, B, N):
     """Gauss and Jordan's inverse, without pivots, of small matrices with a strong diagonal."""
     def eager(a):
         return torch.linalg.inv(a)
-    a = data.normal(B, N, N, dtype=f32)*0.1 + torch.eye(N, device=data.device)*2
+    a = data.floats(B, N, N)*0.1 + torch.eye(N, device=data.device)*2
     return Case(dict(a=a), eager, bytes=B*N*N*8)
 
 
@@ -117,7 +117,7 @@ def viterbi(data, B, T, N):
             v = best + x[:, t]
             back.append(place)
         return v.amax(1), torch.stack(back, 1)
-    return Case(dict(x=data.normal(B, T, N, dtype=f32), a=data.normal(N, N, dtype=f32)), eager, bytes=B*T*N*12)
+    return Case(dict(x=data.floats(B, T, N), a=data.floats(N, N)), eager, bytes=B*T*N*12)
 
 
 @kernel(dict(B=4096, M=128, N=128), dict(B=3, M=7, N=9), compiled=False)
@@ -133,7 +133,8 @@ def edit_distance(data, B, M, N):
                 other[:, j + 1] = torch.minimum(step[:, j], other[:, j] + 1)
             row = other
         return row[:, N]
-    return Case(dict(a=data.integers(0, 4, B, M), b=data.integers(0, 4, B, N)), eager, bytes=B*(M + N + 1)*4, operations=dict(f32=5*B*M*N))
+    return Case(dict(a=data.integers(0, 4, B, M), b=data.integers(0, 4, B, N)), eager, bytes=B*(M + N + 1)*4,
+                operations=dict(f32=5*B*M*N))
 
 
 @kernel(dict(N=1024), dict(N=11), tolerance=1e-5, compiled=False)
@@ -149,12 +150,12 @@ def shortest_paths(data, N):
 
 @kernel(dict(B=512, T=256, S=64, V=64), dict(B=3, T=9, S=3, V=5), tolerance=1e-4, compiled=False)
 def ctc_loss(data, B, T, S, V):
-    """Connectionist temporal classification: the probability of labels, blanks between them, by a recurrence in logarithms."""
+    """Connectionist temporal classification: the probability of labels with blanks, by a recurrence in logarithms."""
     def eager(x, y):
         lengths = torch.full((B,), T), torch.full((B,), S)
         return F.ctc_loss(x.transpose(0, 1), y.long(), *lengths, blank=0, reduction="none")
     y = data.integers(1, V, B, S)
-    return Case(dict(x=torch.log_softmax(data.normal(B, T, V, dtype=f32), -1), y=y), eager, bytes=B*T*V*4)
+    return Case(dict(x=torch.log_softmax(data.floats(B, T, V), -1), y=y), eager, bytes=B*T*V*4)
 
 
 @kernel(dict(N=2048, S=100), dict(N=9, S=10), mismatches=1e-2)
@@ -180,4 +181,4 @@ def fft_1024(data, B, N):
     def eager(xr, xi):
         y = torch.fft.fft(torch.complex(xr, xi))
         return y.real, y.imag
-    return Case(dict(xr=data.normal(B, N, dtype=f32), xi=data.normal(B, N, dtype=f32)), eager, bytes=B*N*16, constants={"R": str(R)})
+    return Case(dict(xr=data.floats(B, N), xi=data.floats(B, N)), eager, bytes=B*N*16, constants={"R": str(R)})

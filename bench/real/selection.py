@@ -1,8 +1,7 @@
 """Choosing and sorting: the largest of long rows, whole sorts, sampling."""
 import torch
-import torch.nn.functional as F
 
-from .suite import Case, f32, kernel
+from .suite import Case, kernel
 
 
 @kernel(dict(B=64, V=128256, K=50), dict(B=3, V=301, K=7), tolerance=1e-5)
@@ -13,7 +12,7 @@ def topk_topp(data, B, V, K):
         q = torch.softmax(v, -1)
         q = torch.where(q.cumsum(-1) - q < 0.9, q, 0.0)
         return q/q.sum(-1, keepdim=True), i
-    return Case(dict(x=data.normal(B, V, dtype=f32, scale=3)), eager, bytes=B*V*4, constants={"K": str(K)})
+    return Case(dict(x=data.floats(B, V, scale=3)), eager, bytes=B*V*4, constants={"K": str(K)})
 
 
 @kernel(dict(B=64, V=32000), dict(B=3, V=101), tolerance=1e-4)
@@ -24,7 +23,7 @@ def top_p_sample(data, B, V):
         kept = torch.where(v.cumsum(-1) - v < 0.9, v, 0.0)
         place = (kept.cumsum(-1) < (u*kept.sum(-1))[:, None]).sum(-1, keepdim=True)
         return i.gather(1, place)[:, 0]
-    return Case(dict(x=data.normal(B, V, dtype=f32, scale=3), u=data.uniform(B)), eager, bytes=B*V*4)
+    return Case(dict(x=data.floats(B, V, scale=3), u=data.uniform(B)), eager, bytes=B*V*4)
 
 
 @kernel(dict(B=64, V=128256), dict(B=3, V=101))
@@ -34,7 +33,7 @@ def min_p_sample(data, B, V):
         p = torch.softmax(x, -1)
         score = torch.where(p >= 0.1*p.amax(-1, keepdim=True), x - torch.log(-torch.log(u)), float("-inf"))
         return score.argmax(-1)
-    return Case(dict(x=data.normal(B, V, dtype=f32, scale=3), u=data.uniform(B, V, low=1e-6, high=0.999999)), eager, bytes=B*V*8)
+    return Case(dict(x=data.floats(B, V, scale=3), u=data.uniform(B, V, low=1e-6, high=0.999999)), eager, bytes=B*V*8)
 
 
 @kernel(dict(B=65536, N=256), dict(B=5, N=32), tolerance=1e-5)
@@ -43,7 +42,7 @@ def topk_8_of_256(data, B, N):
     def eager(x):
         v, i = x.topk(8, 1)
         return torch.softmax(v, 1), i
-    return Case(dict(x=data.normal(B, N, dtype=f32)), eager, bytes=B*N*4 + B*96)
+    return Case(dict(x=data.floats(B, N)), eager, bytes=B*N*4 + B*96)
 
 
 @kernel(dict(B=256, N=131072, K=4096), dict(B=3, N=1025, K=130))
@@ -51,7 +50,7 @@ def topk_4096(data, B, N, K):
     """A large k of long rows, as sparse attention chooses keys."""
     def eager(x):
         return x.topk(K, 1)
-    return Case(dict(x=data.normal(B, N, dtype=f32)), eager, bytes=B*N*4 + B*K*12, constants={"K": str(K)})
+    return Case(dict(x=data.floats(B, N)), eager, bytes=B*N*4 + B*K*12, constants={"K": str(K)})
 
 
 @kernel(dict(B=4, N=65536, K=512), dict(B=2, N=1025, K=33))
@@ -59,7 +58,7 @@ def topk_512(data, B, N, K):
     """Few long rows: latency."""
     def eager(x):
         return x.topk(K, 1)
-    return Case(dict(x=data.normal(B, N, dtype=f32)), eager, bytes=B*N*4 + B*K*12, constants={"K": str(K)})
+    return Case(dict(x=data.floats(B, N)), eager, bytes=B*N*4 + B*K*12, constants={"K": str(K)})
 
 
 @kernel(dict(B=256, N=16384), dict(B=3, N=130))
@@ -67,7 +66,7 @@ def sort_rows(data, B, N):
     """Values and places of each row's sort."""
     def eager(x):
         return torch.sort(x, stable=True)
-    return Case(dict(x=data.normal(B, N, dtype=f32)), eager, bytes=B*N*16)
+    return Case(dict(x=data.floats(B, N)), eager, bytes=B*N*16)
 
 
 @kernel(dict(N=1 << 22), dict(N=1031))
@@ -91,7 +90,7 @@ def median_rows(data, B, N):
     """The lower median of each row and its place."""
     def eager(x):
         return torch.median(x, -1)
-    return Case(dict(x=data.normal(B, N, dtype=f32)), eager, bytes=B*N*4)
+    return Case(dict(x=data.floats(B, N)), eager, bytes=B*N*4)
 
 
 @kernel(dict(N=2048), dict(N=37), compiled=False)

@@ -18,14 +18,15 @@ bf16, f32, f8 = torch.bfloat16, torch.float32, torch.float8_e4m3fn
 class Case:
     """One kernel at one set of sizes.
 
-    `eager` takes the tensors by name and returns the outputs in order, then the inouts. It computes in the types that it is given,
-    so that the same code in float64 is the truth of a check.
+    `eager` takes the tensors by name and returns the outputs in order, then the inouts. It computes in the types that it is
+    given, so that the same code in float64 is the truth of a check.
     """
     tensors: dict[str, torch.Tensor]
     eager: Callable
     bytes: int = 0  # that are read and written at least
     operations: dict[str, float] = dataclasses.field(default_factory=dict)  # by unit: bf16, f8, i8, f32
-    peers: dict[str, Callable] = dataclasses.field(default_factory=dict)  # a function that imports the peer and returns its call
+    peers: dict[str,
+                Callable] = dataclasses.field(default_factory=dict)  # a function that imports the peer and returns its call
     timed: Callable | None = None  # returns the call that stands for eager mode in times, where that is not `eager`
     constants: dict[str, str] = dataclasses.field(default_factory=dict)
 
@@ -56,7 +57,8 @@ KERNELS: dict[str, Kernel] = {}
 def kernel(full, small, tolerance=1e-2, compiled=True, mismatches=0.0):
     """Declares the decorated function, of data and sizes, as the case of its name."""
     def add(make):
-        KERNELS[make.__name__] = Kernel(make.__name__, make.__module__.rpartition(".")[2], make, full, small, tolerance, compiled,
+        KERNELS[make.__name__] = Kernel(make.__name__, make.__module__.rpartition(".")[2], make, full, small, tolerance,
+                                        compiled,
                                         mismatches)
         return make
     return add
@@ -78,6 +80,10 @@ class Data:
 
     def normal(self, *shape, dtype=bf16, scale=1.0):
         return (torch.randn(*shape, device=self.device, generator=self.generator)*scale).to(dtype)
+
+    def floats(self, *shape, scale=1.0):
+        """Normal in float32."""
+        return self.normal(*shape, dtype=f32, scale=scale)
 
     def uniform(self, *shape, low=0.0, high=1.0, dtype=f32):
         return (torch.rand(*shape, device=self.device, generator=self.generator)*(high - low) + low).to(dtype)

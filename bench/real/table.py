@@ -57,7 +57,8 @@ def times(rows):
                      f"{ratio(row):.3g} | {microseconds(row['bound'])} | {row['bound']/taken['tegula']*100:.0f} % |")
     lines += ["", *summary(timed)] if timed else ["nothing was timed"]
     lines += [f"- {row['case']} is not right: {row.get('error') or row.get('errors')}" for row in rows if not row.get("right", True)]
-    missing = collections.Counter(f"{row['case']}: no {name} ({why})" for row in rows for name, why in row.get("missing", {}).items())
+    missing = collections.Counter(f"{row['case']}: no {name} ({why})" for row in rows for name,
+                                  why in row.get("missing", {}).items())
     lines += ["", "Not compared:", *(f"- {one}" for one in missing)] if missing else []
     return "\n".join(lines + reasons(timed))
 

@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, f32, kernel
+from .suite import Case, kernel
 
 
 @kernel(dict(N=64, C=256, H=28, W=28, O=256), dict(N=2, C=5, H=6, W=7, O=4), tolerance=2e-2)
@@ -15,7 +15,8 @@ def conv2d_bf16_3x3(data, N, C, H, W, O):
         x, w = (tensors[name].to(memory_format=torch.channels_last) for name in "xw")
         return lambda: F.relu(F.conv2d(x, w, tensors["b"], padding=1))
     tensors = dict(x=data.normal(N, C, H, W), w=data.normal(O, C, 3, 3, scale=0.02), b=data.normal(O))
-    return Case(tensors, eager, bytes=N*H*W*(C + O)*2, operations=dict(bf16=2*N*H*W*C*O*9), peers={"channels last": channels_last})
+    return Case(tensors, eager, bytes=N*H*W*(C + O)*2, operations=dict(bf16=2*N*H*W*C*O*9),
+                peers={"channels last": channels_last})
 
 
 @kernel(dict(N=64, C=128, H=56, W=56), dict(N=2, C=5, H=9, W=8), tolerance=2e-2)
@@ -32,7 +33,7 @@ def grid_sample_bilinear(data, N, C, H, W):
     """Values between pixels, at places that data gives."""
     def eager(x, gx, gy):
         return F.grid_sample(x, torch.stack((gx*2/(W - 1) - 1, gy*2/(H - 1) - 1), -1), align_corners=True)
-    tensors = dict(x=data.normal(N, C, H, W, dtype=f32), gx=data.uniform(N, H, W, high=W - 1), gy=data.uniform(N, H, W, high=H - 1))
+    tensors = dict(x=data.floats(N, C, H, W), gx=data.uniform(N, H, W, high=W - 1), gy=data.uniform(N, H, W, high=H - 1))
     return Case(tensors, eager, bytes=N*C*H*W*8 + N*H*W*8)
 
 

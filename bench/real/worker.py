@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -13,9 +14,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def rows(options):
     """Yields what the worker says. Where it ends too early, the kernel that it was at has failed, and another one goes on."""
-    left = None
+    left, begin = None, time.monotonic()
     while left is None or left:
-        command = [sys.executable, str(HERE), "--worker", *flags(options, left)]
+        budget = options.budget - (time.monotonic() - begin)
+        command = [sys.executable, str(HERE), "--worker", f"--budget={budget}", *flags(options, left)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         late = threading.Event()
         at = None
@@ -32,7 +34,7 @@ def rows(options):
                     left = row["names"]
                 elif "begin" in row:
                     at = row["begin"]
-                elif "wrong" in row or "no_device" in row:
+                elif not row.keys().isdisjoint(("wrong", "no", "left")):
                     yield row
                     return
                 else:
@@ -46,7 +48,9 @@ def rows(options):
             raise RuntimeError(f"the process of the kernels ended before the first: exit code {process.returncode}")
         if at is not None:
             left = [name for name in left if name != at]
-            how = f"took longer than {options.deadline:g} s" if late.is_set() else f"ended the process: exit code {process.returncode}"
+            how = f"ended the process: exit code {process.returncode}"
+            if late.is_set():
+                how = f"took longer than {options.deadline:g} s"
             yield {"case": at, "right": False, "error": how}
 
 
@@ -73,6 +77,19 @@ def selected(kernels, options):
     return chosen[part - 1::parts]
 
 
+def what_is_missing(options, runner, torch):
+    """What no kernel can run without, or None."""
+    try:
+        runner.version()
+    except (FileNotFoundError, OSError) as error:
+        return str(error)
+    if options.target == "cuda" and not torch.cuda.is_available():
+        return "there is no CUDA device; --check runs small sizes on the CPU"
+    if options.target == "emulate" and not pathlib.Path(options.tegula).exists():
+        return f"there is no {options.tegula} to emulate device code; --tegula names the program"
+    return None
+
+
 def serve(options):
     """Runs the kernels and says a row for each."""
     out = os.fdopen(os.dup(1), "w")
@@ -93,17 +110,22 @@ def serve(options):
         say(names=[])
         return 0
     import torch
-    if options.target == "cuda" and not torch.cuda.is_available():
-        say(no_device="there is no CUDA device; --check runs small sizes on the CPU")
-        return 3
     from tegula_eval.program import runner
+    missing = what_is_missing(options, runner, torch)
+    if missing:
+        say(no=missing)
+        return 3
     from .measure import Measure
     from . import judge
     measure = None
     if not options.check:
         measure = Measure(options)
         say(device=torch.cuda.get_device_name(), torch=torch.__version__, rates=measure.rates)
-    for kernel in chosen:
+    begin = time.monotonic()
+    for place, kernel in enumerate(chosen):
+        if time.monotonic() - begin > options.budget:
+            say(left=[one.name for one in chosen[place:]])
+            return 0
         say(begin=kernel.name)
         row = {"case": kernel.name, "group": kernel.group}
         try:

@@ -57,6 +57,8 @@ def test_exit_codes(capsys):
     with pytest.raises(SystemExit) as stopped:
         command.main(["--check", "--only=no_such_kernel"])
     assert stopped.value.code == 2 and "there is no no_such_kernel" in capsys.readouterr().err
+    assert command.main(["--target=emulate", "--tegula=/no/such/program", "--only=merge_states"]) == 3
+    assert "--tegula names the program" in capsys.readouterr().err
     if not torch.cuda.is_available():
         assert command.main(["--only=merge_states"]) == 3
 
@@ -87,6 +89,12 @@ def test_a_process_that_ends_or_hangs_costs_one_kernel(tmp_path, monkeypatch, ca
     assert "bad: WRONG ended the process: exit code 7" in told
     assert "slow: WRONG took longer than 3 s" in told
     assert "4 kernels, 2 wrong: bad, slow" in told
+
+
+def test_no_kernel_is_begun_after_the_budget(capsys):
+    assert command.main(["--check", "--class=moe", "--budget=-1"]) == 0
+    told = capsys.readouterr().out
+    assert f"--only={','.join(name for name, one in KERNELS.items() if one.group == 'moe')}" in told and "0 kernels" in told
 
 
 def test_parts_are_all():
@@ -131,7 +139,8 @@ class Clock:
 @pytest.fixture
 def measure():
     from real.measure import Measure
-    options = command.arguments(["--no-compile", f"--tegula={os.environ.get('TEGULA_COMMAND', TREE / 'build/dev/bin/tegula')}"])[1]
+    options = command.arguments(["--no-compile",
+                                 f"--tegula={os.environ.get('TEGULA_COMMAND', TREE / 'build/dev/bin/tegula')}"])[1]
     return Measure(options, Clock(), target="cpu")
 
 
@@ -150,7 +159,8 @@ def test_what_is_missing_or_another_result_is_not_compared(measure):
 
     def absent():
         import no_such_package  # noqa: F401
-    case.peers = {"absent": absent, "other": lambda: lambda: 2*case.tensors["a"], "same": lambda: lambda: case.eager(**case.tensors)}
+    case.peers = {"absent": absent, "other": lambda: lambda: 2*case.tensors["a"],
+                  "same": lambda: lambda: case.eager(**case.tensors)}
     row = {"case": "merge_states", "group": "decode"}
     measure.run(KERNELS["merge_states"], case, row)
     assert row["times"].keys() == {"tegula", "eager", "same"}
