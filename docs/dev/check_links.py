@@ -17,7 +17,8 @@ FENCED = re.compile(r"^```.*?^```", re.M | re.S)
 FILE = re.compile(r"(?<![\w./<-])(?:bench|codegen|compiler|docs|driver|dsl|examples|frontend|ir|passes|python|runtime|scripts|strategies|support|symbolic|target|test)/[\w./-]+"
                   r"\.(?:cpp|h|td|def|py|mlir|test|tgl|md|g4)\b")
 # Of a pass that a page makes. A name in capitals, `test/rejected/CODE.tgl`, stands for any.
-EXAMPLES = {"passes/simplify/FoldSigns.cpp", "test/passes/fold-signs.mlir"}
+EXAMPLES = {"passes/simplify/FoldSigns.cpp", "test/passes/fold-signs.mlir", "passes/tile/FoldSigns.cpp",
+            "test/passes/tile-fold-signs.mlir"}
 IGNORED = {"build", ".venv", ".git", ".cache"}
 
 

@@ -43,4 +43,18 @@ for flag in flags:
     indent = len(after[at]) - len(after[at].lstrip())
     start = next(index for index, line in enumerate(after) if re.match(r"static void add\w*Passes\(", line))
     assert indent == 2 * depth(after[start:at]), (flag, after[at])
-print(f"behind each of {len(flags)} passes")
+tile_flags = re.findall(r'^def \w+Pass : Pass<"([^"]+)"', (root / "passes" / "tile" / "TilePasses.td").read_text(), re.MULTILINE)
+before = (root / "passes" / "tile" / "TilePipeline.cpp").read_text().splitlines()
+for flag in tile_flags:
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in ("passes/tile", "test/passes"):
+        (folder / part).mkdir(parents=True)
+    for name in ("tile/TilePasses.td", "CMakeLists.txt", "tile/TilePipeline.cpp"):
+        shutil.copy(root / "passes" / name, folder / "passes" / name)
+    subprocess.run([sys.executable, root / "docs" / "dev" / "new_pass.py", "--tile", "DoNothing", "--after", flag,
+                    "--root", folder], check=True, stdout=subprocess.DEVNULL)
+    after = (folder / "passes" / "tile" / "TilePipeline.cpp").read_text().splitlines()
+    added = [line for line in after if "DoNothing" in line]
+    assert len(added) == 2, (flag, added)
+    assert [line for line in after if line not in added] == before, flag
+print(f"behind each of {len(flags)} passes, and of {len(tile_flags)} over tiles")
