@@ -2,8 +2,8 @@
 
 Between calls every process of the candidate is stopped, and known to be, in the kernel too. The inputs of a call are
 written while it is, so that none is known before the clock runs. Results are read out of its memory once it has said
-that it is done and is stopped again (on CUDA: out of memory that both share, filled with NaN before). What it computes
-later, or said that it had computed, does not count.
+that it is done and is stopped again; on CUDA they are copied out of memory that both share, filled with NaN before, while
+the clock runs. What it computes later, or said that it had computed, does not count.
 
 The clock tells the time until it has said that it is done, less what it and the process that judges waited for a
 processor, which other load makes them; or, where that is more, the processor time of all that it has started up to when it
@@ -162,16 +162,15 @@ class Session:
         self._resume()
         self._send(data)
         line = self._line()
-        seconds = time.perf_counter() - start
-        waited = self._waited_s() - waited
-        self._stop()
         if results is not None:
             # On the device whatever it has started runs on. A copy waits for its turn beside that: what was not done
             # when it said so, and is in the copy, was done in this time.
             for place, one in zip(results, self._taken):
                 one.copy_(place.of(self.memory))
             torch.cuda.synchronize()
-            seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        waited = self._waited_s() - waited
+        self._stop()  # it takes longer than many kernels
         used = self._processor_s() - used
         if self.target == "cpu":
             seconds = max(seconds - waited, used / self.threads)

@@ -30,7 +30,7 @@ import os
 import random
 import statistics
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import Callable, Iterator
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
@@ -49,6 +49,9 @@ from .evaluate import WIDE, caught, derived_seed, find_cached_variants, judge_ca
 KEPT_ELEMENTS = 1 << 22  # of each output of a call that is not judged exactly; of a larger one a part that chance chooses
 WARM_UP = 3
 MORE_CALLS = 4  # fewer than so many come on top, by chance
+# On CUDA what stands around a call varies by a tenth of a millisecond: shorter calls are made MORE_TURNS times as often.
+SHORT_S = 5e-3
+MORE_TURNS = 3
 LARGE_BYTES = 256 << 20  # beyond any cache
 EXCESSIVE = 10
 DISTRIBUTIONS = ("task", *WIDE)
@@ -87,7 +90,7 @@ class Call:
     module_first: bool           # the module runs before the candidate
     written: list[torch.Tensor] = field(default_factory=list)
     module: list[torch.Tensor] = field(default_factory=list)  # what the module's process gave
-    chosen: list = field(default_factory=list)  # of each result the elements that are kept, None for all
+    chosen: list = field(default_factory=list)  # of each result the elements that are kept (_Judge.kept), None for all
     seconds: float = 0.0
     module_seconds: float = 0.0
     cheaply: str = ""            # what passes without the work
@@ -101,6 +104,7 @@ class _Judge:
         self.secret = os.urandom(16).hex()
         self.chance = random.Random(self.secret)
         self.turns = (request.get("time") or {}).get("turns", 0)
+        self.kept: list = []  # of each result the elements of a call that are kept, None for all
         self.doubts: dict[str, list[ErrorMeasure]] = {}  # of a distribution: by how much the module is off
 
     def run(self) -> None:
@@ -132,6 +136,8 @@ class _Judge:
         except Exception as error:
             raise TaskError(f"forward does not run: {type(error).__name__}: {error}") from error
         self.outputs = [torch.empty(one.shape, dtype=one.dtype, device="meta") for one in found]
+        self.kept = [None if one.numel() <= KEPT_ELEMENTS else torch.randint(one.numel(), (KEPT_ELEMENTS,))
+                     for one in self.outputs]
         self.changes_inputs = any(isinstance(one, torch.Tensor) and not torch.equal(one, other)
                                   for one, other in zip(tree_flatten(case.inputs)[0], tree_flatten(inputs)[0]))
         tensors = [one for one in tree_flatten(case.inputs)[0] if isinstance(one, torch.Tensor)]
@@ -161,21 +167,35 @@ class _Judge:
             count = max(count, self.turns + WARM_UP)
         count += self.chance.randrange(MORE_CALLS if self.turns else 2)
         warm = WARM_UP if self.turns else 0
-        # Each distribution as often as the others, and among the timed calls too.
+        calls = self._drawn_calls(0, count, warm)
+        exact = calls
+        if self.turns:
+            exact = [self.chance.choice([call for call in calls if call.distribution == one]) for one in DISTRIBUTIONS]
+        for call in exact:
+            call.exactly = True
+        return calls
+
+    def _drawn_calls(self, start: int, count: int, warm: int = 0) -> list[Call]:
+        """Each distribution as often as the others, and either side first as often as the other; among those that are
+        timed too: all but the first `warm`."""
         order = self.chance.sample(DISTRIBUTIONS, len(DISTRIBUTIONS))
         kinds = [order[number % len(order)] for number in range(count)]
         timed, first = kinds[:count - warm], kinds[count - warm:]
         self.chance.shuffle(timed)
-        kinds = first + timed
-        exact = set(range(count))
-        if self.turns:
-            exact = {self.chance.choice([place for place, kind in enumerate(kinds) if kind == one])
-                     for one in DISTRIBUTIONS}
         module_first = [bool(number % 2) for number in range(count - warm)]
         self.chance.shuffle(module_first)
         module_first = [self.chance.random() < 0.5 for _ in first] + module_first
-        return [Call(place, kind, place in exact, bool(self.turns) and place >= warm, module_first[place])
-                for place, kind in enumerate(kinds)]
+        return [Call(start + number, kind, False, bool(self.turns) and number >= warm, module_first[number])
+                for number, kind in enumerate(first + timed)]
+
+    def _and_more(self, calls: list[Call]) -> Iterator[Call]:
+        """The calls, and those that join them because they are short."""
+        yield from list(calls)
+        if self.turns and self.target == "cuda" and \
+                statistics.median(min(one.seconds, one.module_seconds) for one in calls if one.timed) < SHORT_S:
+            more = self._drawn_calls(len(calls), (MORE_TURNS - 1) * self.turns)
+            calls += more
+            yield from more
 
     def _session(self, trusted: bool) -> Session:
         return Session(starter(), self.target, self.arena, self.request.get("threads", 1), child.allowed_bytes, trusted)
@@ -196,7 +216,7 @@ class _Judge:
             self.record["landlock"] = session.isolation["landlock"]
             self._load(session, self.request["program"], "ModelNew")
             nothing = []
-            for call in calls:
+            for call in self._and_more(calls):
                 inputs = self._inputs(call.place, call.distribution)
                 sides = [session] if module is None else [module, session] if call.module_first else [session, module]
                 for one in sides:
@@ -218,8 +238,7 @@ class _Judge:
                     one.close()
 
     def _keep(self, call: Call) -> None:
-        call.chosen = [None if call.exactly or one.numel() <= KEPT_ELEMENTS else torch.randint(one.numel(), (KEPT_ELEMENTS,))
-                       for one in self.outputs]
+        call.chosen = [None] * len(self.outputs) if call.exactly else self.kept
         call.written, call.module = (_parts(ones, call.chosen) for ones in (call.written, call.module))
 
     def _judge(self, calls: list[Call]) -> None:
@@ -282,12 +301,13 @@ class _Judge:
 
     def _report(self, calls: list[Call]) -> None:
         timed = [one for one in calls if one.timed]
+        kept = {one.place: _parts(one.module, self.kept) if one.exactly else one.module for one in calls}
         for call in timed:
-            others = [one.module for one in calls if one is not call and one.chosen == call.chosen]
+            others = [kept[one.place] for one in calls if one is not call]
             inputs = [one for one in tree_flatten(self._inputs(call.place, call.distribution))[0]
                       if isinstance(one, torch.Tensor)]
-            call.cheaply = trivial_answers.passes(call.module, [_parts([one] * len(call.module), call.chosen, strictly=False)
-                                                      for one in inputs], others, self.variant.cost.depth)
+            call.cheaply = trivial_answers.passes(kept[call.place], [_parts([one] * len(call.module), self.kept, strictly=False)
+                                                           for one in inputs], others, self.variant.cost.depth)
         counted = [one for one in timed if not one.cheaply]
         least = least_seconds(self.target, self.moved, 0)
 

@@ -57,6 +57,15 @@ def test_honest():
     assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["call_s"] > 0
 
 
+def test_of_large_results_a_part_is_kept(monkeypatch):
+    """By all calls the same part, so that they can be compared."""
+    monkeypatch.setattr(candidates, "KEPT_ELEMENTS", 100)
+    record = judged(forward("return self.right(x)"), turns=3)
+    assert record["outcome"] == "right" and record["timing"]["eager_ratio"] > 0, record
+    record = judged(forward(WRONG["result kept by pointer"]), turns=3)
+    assert record["outcome"] == "wrong", record
+
+
 def test_honest_with_other_names():
     """Parameters that do not have the module's names come from the same seed, as KernelBench has it."""
     text = forward("return self.right(x)").replace("self.fc", "self.layer")
@@ -269,7 +278,7 @@ def test_calls_come_as_chance_chooses():
 def test_who_runs_second_gains_nothing():
     """Who runs second finds the inputs in the cache. Of alike files neither is told to be faster, whatever that is worth."""
     judge = candidates._Judge({"time": {"turns": 5}}, lambda name: None, {"flags": []})
-    judge.moved, judge.nothing_s = 1 << 20, 0.0
+    judge.moved, judge.nothing_s, judge.kept = 1 << 20, 0.0, [None]
     judge.variant = type("Variant", (), {"name": "own", "cost": type("Cost", (), {"depth": 1.0})})
     judge._inputs = lambda place, distribution: []
     calls = [candidates.Call(place, "task", True, True, module_first, seconds=1e-3 if module_first else 2e-3,
@@ -297,7 +306,7 @@ torch.backends.mkldnn.enabled = torch.backends.cudnn.enabled = False
                                                      (1 << 20, 5e-4, None)])
 def test_speed_that_cannot_be(moved, program_s, found):
     judge = candidates._Judge({"time": {"turns": 3}}, lambda name: None, {"flags": []})
-    judge.moved, judge.nothing_s = moved, 0.0
+    judge.moved, judge.nothing_s, judge.kept = moved, 0.0, [None]
     judge.variant = type("Variant", (), {"name": "own", "cost": type("Cost", (), {"depth": 1.0})})
     judge._inputs = lambda place, distribution: []
     calls = [candidates.Call(place, "task", True, True, place == 1, seconds=program_s, module_seconds=1e-3,
