@@ -33,6 +33,27 @@ DeviceEmitter::DeviceEmitter(Module &module, const EmitterOptions &options,
 //===----------------------------------------------------------------------===//
 
 /// The function and what its arguments are.
+/// Whether steps of a loop in the statement may write an element that another write, or another
+/// step, has written: the order of both counts.
+static bool isWrittenAgain(mlir::Value tensor, tgl::ParallelOp statement) {
+  bool isInLoop = false, isAgain = false;
+  unsigned writes = 0;
+  for (mlir::Operation *user : tensor.getUsers()) {
+    auto write = dyn_cast<tgl::WriteOp>(user);
+    if (!write || !statement->isAncestor(write))
+      continue;
+    ++writes;
+    for (auto loop = write->getParentOfType<tgl::ForOp>(); loop && statement->isAncestor(loop);
+         loop = loop->getParentOfType<tgl::ForOp>()) {
+      isInLoop = true;
+      isAgain |= none_of(write.getSubscriptExprs(), [&](const ValueExpr &subscript) {
+        return subscript.asValue() == loop.getLoopVar();
+      });
+    }
+  }
+  return isInLoop && (isAgain || writes > 1);
+}
+
 void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
                           unsigned threads) {
   statement = op;
@@ -54,7 +75,7 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
 
   tgl::Accesses accesses = tgl::accessesOf(op);
   for (mlir::Value tensor : accesses.writes)
-    if (accesses.reads.contains(tensor))
+    if (accesses.reads.contains(tensor) || isWrittenAgain(tensor, op))
       exchanged.insert(tensor);
   unsigned next = 0;
   SmallVector<Buffer *> scoped;
@@ -274,8 +295,8 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  if (emitKept(op) || emitInWindowRow(op) || emitInWindow(op) || emitInTransposeTile(op) ||
-      emitFastDivision(op))
+  if (emitKept(op) || emitInWindowRow(op) || emitInWindow(op) ||
+      emitInTransposeTile(op) || emitFastDivision(op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (write && writes)

@@ -129,8 +129,8 @@ void LoopGenerator::bestPath() {
   line("m[" + batch("b, ") + "s] = max(" + way + " for r)");
   if (isKept)
     line("way[" + batch("b, ") + "t, s] = argmax(" + way + " for r)");
-  line("v[" + batch("b, ") + "s] = " +
-       whole("m[" + batch("b, ") + "s] + e[" + batch("b, ") + "t, s]"));
+  line("v[" + batch("b, ") +
+       "s] = " + whole("m[" + batch("b, ") + "s] + e[" + batch("b, ") + "t, s]"));
   endLoop();
   line("y[" + batch("b, ") + "s] = v[" + batch("b, ") + "s]*2");
   output("y", withBatch({"S"}));
@@ -145,13 +145,13 @@ void LoopGenerator::triangularSolve() {
   std::string b = batch("b, ");
   state("v", indices({"i"}), withBatch({"T"}), "0.0");
   line("for t in T {");
-  line("  v[" + b + "t] = " +
-       whole("r[" + b + "t] - sum(L[" + b + "t, j]*v[" + b + "j] for j in 0:t)"));
+  line("  v[" + b +
+       "t] = " + whole("r[" + b + "t] - sum(L[" + b + "t, j]*v[" + b + "j] for j in 0:t)"));
   line("}");
   if (random.chance(40)) {
     line("for t in T, reverse {");
-    line("  v[" + b + "t] = " +
-         whole("v[" + b + "t] - sum(L[" + b + "j, t]*v[" + b + "j] for j in t + 1:T)"));
+    line("  v[" + b +
+         "t] = " + whole("v[" + b + "t] - sum(L[" + b + "j, t]*v[" + b + "j] for j in t + 1:T)"));
     line("}");
   }
   line("y[" + b + "i] = v[" + b + "i]");
@@ -171,12 +171,12 @@ void LoopGenerator::deltaRule() {
   bool isLate = random.chance(50);
   beginLoop("T");
   std::string read = "o[" + b + "t, j] = sum(q[" + b + "t, i]*S[" + b + "i, j] for i)";
-  line("u[" + b + "j] = " +
-       whole("v[" + b + "t, j] - sum(k[" + b + "t, i]*S[" + b + "i, j] for i)"));
+  line("u[" + b +
+       "j] = " + whole("v[" + b + "t, j] - sum(k[" + b + "t, i]*S[" + b + "i, j] for i)"));
   if (!isLate)
     line(read);
-  line("S[" + b + "i, j] = " +
-       whole("g[" + b + "t]*S[" + b + "i, j] + k[" + b + "t, i]*u[" + b + "j]"));
+  line("S[" + b +
+       "i, j] = " + whole("g[" + b + "t]*S[" + b + "i, j] + k[" + b + "t, i]*u[" + b + "j]"));
   if (isLate)
     line(read);
   endLoop();
@@ -207,10 +207,19 @@ void LoopGenerator::elementwise() {
   bool hasOther = random.chance(50);
   if (hasOther)
     state("g", indices({"d"}), withBatch({"D"}), "0.0");
+  // Of a tensor that nobody reads the last write counts, whichever thread it is by.
+  bool isOverwritten = random.chance(40);
+  if (isOverwritten) {
+    line("z[" + b + "d] = x[" + b + (isTurned ? "d, 0]" : "0, d]"));
+    output("z", withBatch({"D"}));
+  }
   beginLoop("T");
-  line("h[" + b + "d] = " + whole("h[" + b + "d]*0.5 + x[" + b + (isTurned ? "d, t" : "t, d") + "]"));
+  line("h[" + b +
+       "d] = " + whole("h[" + b + "d]*0.5 + x[" + b + (isTurned ? "d, t" : "t, d") + "]"));
   if (hasOther)
     line("g[" + b + "d] = " + whole("g[" + b + "d] - h[" + b + "d]"));
+  if (isOverwritten)
+    line("z[" + b + pick({"D - 1 - d", "d"}) + "] = h[" + b + "d] for d in D");
   line("y[" + b + "t, d] = h[" + b + "d]" + (hasOther ? " + g[" + b + "d]" : ""));
   endLoop();
   output("y", withBatch({"T", "D"}));
