@@ -276,6 +276,8 @@ private:
     StatementWork work(op);
     bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
     bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
+    if (work.hasSteps && canBeTeam) // states of a thread alone would be in its local memory
+      canBeThread = false;
     if (canBeThread && canBeTeam && work.isKnown()) {
       // Threads side by side should touch memory side by side.
       // Points with temporaries are in no vectors of points; those of windows may lie apart by a

@@ -53,6 +53,7 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.registerSorts = isOn("register-sorts");
   emitter.rasterizes = isOn("rasterize");
   emitter.windowTiles = isOn("window-tiles");
+  emitter.stateRegisters = isOn("state-registers");
   emitter.prefetchesRows = isOn("row-prefetch");
   emitter.warpEpilogue = isOn("warp-epilogue");
   emitter.registerEpilogue = isOn("register-epilogue");

@@ -58,6 +58,8 @@ struct EmitterOptions {
   bool rasterizes = true;
   /// Threads take tiles of points whose windows share elements.
   bool windowTiles = true;
+  /// Threads of a team keep states that each uses alone in registers.
+  bool stateRegisters = true;
   /// Blocks of a cluster send by st.async, whose bytes an mbarrier counts.
   bool usesAsyncStores = true;
   /// Consumers load the first stages while a producer makes TMA descriptors.

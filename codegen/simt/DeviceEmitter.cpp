@@ -188,7 +188,10 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   }
   unit = b.CreateNSWAdd(b.CreateNSWMul(block, perBlock), inside);
   units = b.CreateNSWMul(blocks, perBlock);
+  planStates();
+  shape.sharedBytes = wanted.sharedBytes; // behind a row
   allocateTemporaries();
+  wanted.sharedBytes = shape.sharedBytes;
   allocateClusterBarriers(op);
   perThread = true; // scalars before the points are computed by every thread
   for (mlir::Operation *scalar : inputs.prologue)
@@ -295,7 +298,7 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  if (emitKept(op) || emitInWindowRow(op) || emitInWindow(op) ||
+  if (emitOwnState(op) || emitKept(op) || emitInWindowRow(op) || emitInWindow(op) ||
       emitInTransposeTile(op) || emitFastDivision(op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);

@@ -127,6 +127,10 @@ public:
   /// a thread a point: they are few, with long rows to reduce in each, or with temporaries too
   /// large for a thread.
   static bool runsSerially(tgl::ParallelOp nest);
+  /// The nests that access a private temporary, if each of their points touches its own element
+  /// alone, whichever that is in memory: threads that share these nests alike read only what they
+  /// have written (DeviceTemporaries.cpp).
+  static llvm::SmallVector<tgl::AxesOp> nestsThatOwn(tgl::TempOp temp);
 
 protected:
   friend class PersistentRecurrence;
@@ -167,6 +171,10 @@ private:
   llvm::DenseSet<mlir::Operation *> reducedBefore;
   llvm::DenseMap<mlir::Operation *, llvm::Value *> temporaryAddresses;
   llvm::SmallVector<tgl::TempOp> inWorkspace;
+  /// Private temporaries in registers, with the elements of a thread in a round; the round of the
+  /// nest that is written out, -1 in a loop.
+  llvm::DenseMap<mlir::Value, int64_t> ownStates;
+  int64_t round = -1;
   std::optional<DebugLocations> debugLocations;
 
   /// The row that nests of the statement read, cached in dynamic shared memory.
@@ -363,6 +371,9 @@ private:
   }
   Accumulator combineTeam(tgl::ReduceOp op, Accumulator accumulator);
   void allocateTemporaries();
+  void planStates();
+  llvm::Value *allocateState(tgl::TempOp temp);
+  bool emitOwnState(mlir::Operation *op);
   llvm::GlobalVariable *shared(llvm::Type *type, const llvm::Twine &name);
   llvm::GlobalVariable *sortSpace(uint64_t words);
   llvm::GlobalVariable *sortedWords = nullptr;

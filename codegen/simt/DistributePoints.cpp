@@ -163,7 +163,9 @@ SmallVector<Value *> DeviceEmitter::distribute(Value *count, ArrayRef<Value *> i
       exists = b.CreateICmpULT(number, count);
       number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(points - 1));
     }
+    round = first / team;
     carried = body(number, exists, carried);
+    round = -1;
   }
   return carried;
 }

@@ -14,33 +14,60 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
+/// The longest that an axis is in any step of the loops around it: `j` from 0 to t.
+static std::optional<int64_t> lengthInSteps(tgl::AxesOp nest, const tgl::AxisRange &range) {
+  if (!nest->getParentOfType<tgl::ForOp>())
+    return std::nullopt;
+  Prover prover(sizeFacts(nest->getParentOfType<tgl::KernelOp>()));
+  std::optional<IndexExpr> most = AxisScope(prover, nest).maxOf(range.hi - range.lo);
+  return most ? most->asConstant() : std::nullopt;
+}
+
 /// Points of a nest, or the most that it has where it goes over a piece of which the last may be
 /// shorter, and the first is as long as any: `i` from 257 p to min(10007, 257 p + 257).
 static std::optional<int64_t> maxPoints(tgl::AxesOp nest) {
   int64_t points = 1;
   for (const tgl::AxisRange &range : getAxisRanges(nest)) {
     std::optional<int64_t> most = lengthOfFirst(range);
-    if (!most || ValueExpr::min(range.hi, range.lo + ValueExpr(*most)) != range.hi ||
-        MulOverflow(points, std::max<int64_t>(*most, 0), points))
+    if (!most || ValueExpr::min(range.hi, range.lo + ValueExpr(*most)) != range.hi)
+      most = lengthInSteps(nest, range);
+    if (!most || MulOverflow(points, std::max<int64_t>(*most, 0), points))
       return std::nullopt;
   }
   return points;
 }
 
+/// Whether the loop is the same for all points of the statement, and carries no values.
+static bool isUniform(tgl::ForOp loop, tgl::ParallelOp statement) {
+  return loop.getInits().empty() && none_of(loop.getIndices(), [&](mlir::Value value) {
+           return statement->isAncestor(value.getParentBlock()->getParentOp());
+         });
+}
+
 StatementWork::StatementWork(tgl::ParallelOp op) {
   points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
   tgl::Accesses accesses = tgl::accessesOf(op);
-  isPlain =
-      none_of(accesses.writes, [&](mlir::Value tensor) { return accesses.reads.contains(tensor); });
+  isPlain = none_of(accesses.writes, [&](mlir::Value tensor) {
+    auto temp = tensor.getDefiningOp<tgl::TempOp>();
+    bool isOwn = temp && isPrivate(temp) && !DeviceEmitter::nestsThatOwn(temp).empty();
+    return accesses.reads.contains(tensor) && !isOwn;
+  });
   op.getBody().walk([&](mlir::Operation *nested) {
-    bool isNest = isa<tgl::ParallelOp, tgl::ReduceOp>(nested) && nested->getParentOp() == op &&
+    mlir::Operation *above = nested->getParentOp();
+    while (isa<tgl::ForOp>(above) && isUniform(cast<tgl::ForOp>(above), op))
+      above = above->getParentOp();
+    bool isNest = isa<tgl::ParallelOp, tgl::ReduceOp>(nested) && above == op &&
                   tgl::knownPoints(cast<tgl::AxesOp>(nested));
-    isPlain &= !nested->getNumRegions() || isNest;
+    bool isSteps = isa<tgl::ForOp>(nested) && isUniform(cast<tgl::ForOp>(nested), op);
+    isPlain &= !nested->getNumRegions() || isNest || isSteps;
+    hasSteps |= isa<tgl::ForOp>(nested->getParentOp()) && above == op &&
+                isa<tgl::ParallelOp, tgl::ReduceOp>(nested);
     hasParallel |= isa<tgl::ParallelOp>(nested);
     hasReduce |= isa<tgl::ReduceOp>(nested);
     if (auto temp = dyn_cast<tgl::TempOp>(nested)) {
       hasTemporaries = true;
       hasLarge |= DeviceEmitter::isLarge(temp);
+      hasShared |= DeviceEmitter::nestsThatOwn(temp).empty();
     }
     hasSort |= isa<tgl::SortOp>(nested);
     auto loop = dyn_cast<tgl::ForOp>(nested);
@@ -64,6 +91,8 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
 
 /// Vectors that a thread of a team takes, where there are enough; of a team that is part of a warp.
 static constexpr int64_t vectorsPerThread = 4, vectorsInWarp = 2;
+/// Threads that hide each other's waits for memory: four warps of each multiprocessor's schedulers.
+static constexpr int64_t busyThreads = 65536;
 /// Fewer threads have no whole vector of 32 bytes, which is what memory gives.
 static constexpr int64_t minTeam = 4;
 
@@ -84,9 +113,16 @@ DeviceShape tegula::teamFor(const StatementWork &work) {
   shape.team = PowerOf2Ceil(std::clamp<int64_t>(
       divideCeil(vectors, work.hasSort ? 1 : vectorsPerThread), DeviceEmitter::warp, most));
   // Several short rows are a warp's.
-  if (shape.team == DeviceEmitter::warp && work.isPlain && !work.hasTemporaries)
-    shape.team = PowerOf2Ceil(
-        std::clamp<int64_t>(divideCeil(vectors, vectorsInWarp), minTeam, DeviceEmitter::warp));
+  if (shape.team == DeviceEmitter::warp && work.isPlain && !work.hasShared) {
+    // Steps of a loop are walked again and again: what each thread does for all of a point's
+    // counts.
+    int64_t most = work.hasSteps ? vectorsPerThread : vectorsInWarp;
+    shape.team =
+        PowerOf2Ceil(std::clamp<int64_t>(divideCeil(vectors, most), minTeam, DeviceEmitter::warp));
+    while (work.hasSteps && work.points && shape.team < DeviceEmitter::warp &&
+           *work.points * shape.team < busyThreads && shape.team < vectors)
+      shape.team *= 2;
+  }
   shape.threads = std::max(shape.team, shape.team <= DeviceEmitter::warp ? 128u : shape.team);
   return shape;
 }

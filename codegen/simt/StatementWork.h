@@ -21,6 +21,8 @@ inline constexpr int64_t manyThreads = 32768;
 struct StatementWork {
   bool hasParallel = false, hasReduce = false, hasSort = false, hasPrefix = false;
   bool hasTemporaries = false, hasLarge = false; ///< temporaries that a thread has no room for
+  bool hasShared = false; ///< temporaries of which threads of a team read each other's elements
+  bool hasSteps = false;  ///< loops whose steps are nests
   /// All teams do the same, and none reads what another writes: nests of known points that hold no
   /// others.
   bool isPlain = true;

@@ -48,7 +48,8 @@ static bool isHostCode(Operation *op) {
   auto loop = dyn_cast<ForOp>(op);
   if (!isa<LaunchOp>(op) && !(loop && loop.getInits().empty()))
     return op->getNumRegions() == 0 && isMemoryEffectFree(op);
-  return llvm::all_of(op->getRegion(0).front(), [](Operation &nested) { return isHostCode(&nested); });
+  return llvm::all_of(op->getRegion(0).front(),
+                      [](Operation &nested) { return isHostCode(&nested); });
 }
 
 /// Whether each point of the launch is one of an element of a tensor that the group changes: what
@@ -69,12 +70,12 @@ static bool followsStates(LaunchOp launch, const Accesses &ofGroup) {
         tensor = write.getTensor(), subscripts = write.getSubscriptExprs();
       else
         return;
-      follows |= ofGroup.writes.contains(tensor) &&
-                 llvm::all_of(statement.getAxes(), [&](Value axis) {
-                   return llvm::any_of(subscripts, [&](const ValueExpr &subscript) {
-                     return subscript.asValue() == axis;
-                   });
-                 });
+      follows |=
+          ofGroup.writes.contains(tensor) && llvm::all_of(statement.getAxes(), [&](Value axis) {
+            return llvm::any_of(subscripts, [&](const ValueExpr &subscript) {
+              return subscript.asValue() == axis;
+            });
+          });
     });
     if (!isSimple || !follows)
       return false;
@@ -169,9 +170,8 @@ static ParallelOp interchange(const Group &group, ArrayRef<IndependentAxis> axes
   for (const IndependentAxis &axis : axes)
     outer.push_back(statements.front().getAxes()[axis.lookup(statements.front())]);
   IRMapping none;
-  ParallelOp around = outer.empty()
-                          ? ParallelOp::create(builder, loc, {AxisSpec{"all", 0, 1}})
-                          : copyAxes(builder, loc, outer, none);
+  ParallelOp around = outer.empty() ? ParallelOp::create(builder, loc, {AxisSpec{"all", 0, 1}})
+                                    : copyAxes(builder, loc, outer, none);
   Block &body = around.getBody().front();
   for (Operation *op : group.ops)
     op->moveBefore(&body, body.end());
@@ -194,7 +194,8 @@ static ParallelOp interchange(const Group &group, ArrayRef<IndependentAxis> axes
 }
 
 namespace {
-struct InterchangeLoopsPass : Counted<tegula::impl::InterchangeLoopsPassBase<InterchangeLoopsPass>> {
+struct InterchangeLoopsPass
+    : Counted<tegula::impl::InterchangeLoopsPassBase<InterchangeLoopsPass>> {
   using Counted::Counted;
 
   void runOnOperation() override { visit(getOperation().getBody().front()); }

@@ -116,7 +116,8 @@ std::optional<std::string> tegula::whyLaunchEachStep(ForOp loop, ArrayRef<Parall
   constexpr double ofDevice = operationsPerMicrosecond * device::multiprocessors;
   double each = launches * launchMicroseconds + workOfLaunches / ofDevice;
   double rowsOfOne = std::ceil(rows / device::multiprocessors);
-  double one = stepMicroseconds + (rows > 0 ? rowsOfOne * work / rows : 0) / operationsPerMicrosecond;
+  double one =
+      stepMicroseconds + (rows > 0 ? rowsOfOne * work / rows : 0) / operationsPerMicrosecond;
   if (one <= each)
     return std::nullopt;
   return llvm::formatv("a step takes {0} in one launch over {1} independent point{2}, and {3} in "
