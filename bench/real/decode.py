@@ -127,3 +127,23 @@ def tree_verify(data, B, M, H, G, T, D):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=True).transpose(1, 2)
     tensors = dict(q=data.normal(B, M, H, D), k=data.normal(B, T, G, D), v=data.normal(B, T, G, D), mask=mask)
     return Case(tensors, eager, bytes=2*B*T*G*D*2, operations=dict(bf16=4*B*H*M*T*D))
+
+
+@kernel(dict(B=64, H=32, G=8, T=4096, D=128), dict(B=3, H=4, G=2, T=37, D=16))
+def decode_lengths(data, B, H, G, T, D):
+    """A contiguous cache with a length for each sequence, sums written over the range that the length gives."""
+    lengths = data.integers(T//2, T + 1, B)
+
+    def eager(q, k, v, len):
+        mask = (data.range(T)[None] < len[:, None])[:, None, None]
+        k, v = (one.transpose(1, 2) for one in (k, v))
+        return F.scaled_dot_product_attention(q[:, :, None], k, v, attn_mask=mask, enable_gqa=True)[:, :, 0]
+    tensors = dict(q=data.normal(B, H, D), k=data.normal(B, T, G, D), v=data.normal(B, T, G, D), len=lengths)
+    total = int(lengths.sum())
+    return Case(tensors, eager, bytes=total*G*D*4, operations=dict(bf16=4*H*total*D))
+
+
+@kernel(dict(B=64, H=32, G=8, N=256, S=16, D=128), dict(B=3, H=4, G=2, N=5, S=4, D=16))
+def decode_paged_tiles(data, B, H, G, N, S, D):
+    """Pages again, written as an online loop over tiles of keys."""
+    return decode_paged(data, B, H, G, N, S, D)

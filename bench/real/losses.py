@@ -87,3 +87,17 @@ def kl_distillation_grad(data, M, V):
         return gradients(loss, [student], None)[0]
     tensors = dict(student=data.normal(M, V), teacher=data.normal(M, V))
     return Case(tensors, eager, bytes=3*M*V*2)
+
+
+@kernel(dict(M=8192, V=50304), dict(M=9, V=53), tolerance=2e-2)
+def cross_entropy_smoothed(data, M, V):
+    """Label smoothing, a penalty of the logsumexp, and labels that are ignored."""
+    def eager(x, y):
+        x = wide(x)
+        lse, kept = torch.logsumexp(x, -1), y >= 0
+        own = x.gather(1, y.clamp(min=0)[:, None])[:, 0]
+        loss = lse - 0.9*own - 0.1*x.mean(-1) + 1e-4*lse.square()
+        return torch.where(kept, loss, 0).sum()/kept.sum()
+    y = data.integers(0, V, M, dtype=torch.int64)
+    tensors = dict(x=data.normal(M, V), y=torch.where(data.uniform(M) < 0.1, -100, y))
+    return Case(tensors, eager, bytes=M*V*2)

@@ -82,3 +82,28 @@ def moe_unpermute(data, T, J, D):
         return (wide(y)[place.long()]*g[..., None]).sum(1).to(y.dtype)
     tensors = dict(y=data.normal(T*J, D), place=data.permutation(T*J).view(T, J), g=data.uniform(T, J))
     return Case(tensors, eager, bytes=T*J*D*2 + T*D*2)
+
+
+@kernel(dict(M=32768, E=8, N=4096, K=2048), dict(M=40, E=4, N=20, K=24), tolerance=2e-2, compiled=False)
+def grouped_mm_ends(data, M, E, N, K):
+    """Rows in the order of their experts, which the places where each expert's rows end give."""
+    ends = torch.bincount(data.integers(0, E, M), minlength=E).cumsum(0).int()
+
+    def eager(x, w, ends):
+        starts = [0, *ends.tolist()]
+        return torch.cat([x[a:b] @ w[e] for e, (a, b) in enumerate(zip(starts, starts[1:]))])
+
+    def grouped():
+        return lambda: torch._grouped_mm(tensors["x"], tensors["w"], offs=tensors["ends"])
+    tensors = dict(x=data.normal(M, K), w=data.normal(E, K, N, scale=0.02), ends=ends)
+    return Case(tensors, eager, bytes=2*(M*K + E*K*N + M*N), operations=dict(bf16=2*M*N*K), peers={"grouped_mm": grouped})
+
+
+@kernel(dict(T=32768, E=128, K=8), dict(T=9, E=12, K=3), tolerance=1e-4)
+def moe_gate_softmax(data, T, E, K):
+    """The largest softmax weights of each token, normalised, their experts, and how often each expert is taken."""
+    def eager(x):
+        v, e = torch.softmax(wide(x), -1).topk(K, -1)
+        return v/v.sum(-1, keepdim=True), e, torch.bincount(e.flatten(), minlength=E)
+    x = data.floats(T, E)  # distinct, so that no tie decides
+    return Case(dict(x=x), eager, bytes=T*E*4 + T*K*12, constants={"K": str(K)})

@@ -58,3 +58,16 @@ def adafactor(data, M, N):
         return p, row, column
     tensors = dict(p=data.floats(M, N), g=data.floats(M, N), row=data.uniform(M, low=0.5), column=data.uniform(N, low=0.5))
     return Case(tensors, eager, bytes=M*N*16)
+
+
+@kernel(dict(N=1 << 27), dict(N=103), tolerance=1e-4)
+def sgd_momentum(data, N):
+    """Nesterov's momentum with weight decay, and a moving average of the weights, in place."""
+    def eager(p, g, m, average):
+        step = g + 1e-4*p
+        m.mul_(0.9).add_(step)
+        p.sub_(0.1*(step + 0.9*m))
+        average.lerp_(p, 0.001)
+        return p, m, average
+    tensors = dict(p=data.floats(N), g=data.floats(N), m=data.floats(N), average=data.floats(N))
+    return Case(tensors, eager, bytes=N*28)

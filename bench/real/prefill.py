@@ -124,3 +124,40 @@ def block_sparse_attention(data, B, H, S, D, L, K):
     chosen = torch.cat((own, other + (other >= own)), -1).contiguous()
     tensors = dict(q=data.normal(B, H, S, D), k=data.normal(B, H, S, D), v=data.normal(B, H, S, D), chosen=chosen)
     return Case(tensors, eager, bytes=B*H*S*D*8, operations=dict(bf16=2*B*H*S*K*L*D))
+
+
+@kernel(dict(H=16, D=128, S=2048, N=8), dict(H=3, D=16, S=11, N=4), compiled=False)
+def varlen_ranges(data, H, D, S, N):
+    """The same, where each row knows the place at which its sequence begins: sums over a range that data gives."""
+    case = varlen_attention(data, H, D, S, N)
+    segment = case.tensors.pop("segment")
+    counts = torch.bincount(segment)
+    case.tensors["start"] = (counts.cumsum(0) - counts)[segment.long()].int()
+    eager = case.eager
+    case.eager = lambda q, k, v, start: eager(q, k, v, None)
+    case.peers = {}
+    return case
+
+
+@kernel(dict(B=4, H=16, S=1024, T=4096, D=64), dict(B=2, H=3, S=9, T=37, D=16))
+def cross_attention_padded(data, B, H, S, T, D):
+    """Not causal, keys padded to the longest sequence, and the logsumexps of the rows as a second result."""
+    def eager(q, k, v, len):
+        hidden = (torch.arange(T, device=q.device)[None] >= len[:, None])[:, None, None]
+        scores = (wide(q @ k.transpose(2, 3))*D**-0.5).masked_fill(hidden, -math.inf)
+        return torch.softmax(scores, -1).to(v.dtype) @ v, torch.logsumexp(scores, -1)
+    lengths = data.integers(T//2, T + 1, B)
+    tensors = dict(q=data.normal(B, H, S, D), k=data.normal(B, H, T, D), v=data.normal(B, H, T, D), len=lengths)
+    total = int(lengths.sum())
+    return Case(tensors, eager, bytes=B*H*S*D*4 + H*total*D*4, operations=dict(bf16=4*H*S*total*D))
+
+
+@kernel(dict(B=2, H=8, S=2048, D=64), dict(B=2, H=3, S=37, D=16))
+def attention_pair_bias(data, B, H, S, D):
+    """A bias for each pair of rows, and a gate of the result, as in models of proteins."""
+    def eager(q, k, v, bias, gate):
+        o = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return o*torch.sigmoid(gate)
+    tensors = {name: data.normal(B, H, S, D) for name in ("q", "k", "v")}
+    tensors |= dict(bias=data.normal(B, H, S, S), gate=data.normal(B, H, S, D))
+    return Case(tensors, eager, bytes=B*H*S*D*10 + B*H*S*S*2, operations=dict(bf16=4*B*H*S*S*D))

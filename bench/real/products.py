@@ -95,3 +95,29 @@ def lora_batched(data, M, K, N, R, L):
     tensors = dict(y=data.normal(M, N), x=data.normal(M, K), a=data.normal(L, R, K, scale=0.02), b=data.normal(L, N, R),
                    adapter=data.integers(0, L, M))
     return Case(tensors, eager, bytes=2*(2*M*N + M*K + L*R*(K + N)), operations=dict(bf16=2*M*R*(K + N)))
+
+
+@kernel(dict(M=4096, K=4096, N=4096), dict(M=9, K=40, N=20), tolerance=2e-2)
+def rms_norm_linear(data, M, K, N):
+    """An RMS norm, and a product of its rows."""
+    def eager(x, g, w):
+        return F.rms_norm(x, (K,), g, 1e-6) @ w.t()
+    tensors = dict(x=data.normal(M, K), g=data.normal(K), w=data.normal(N, K, scale=0.02))
+    return Case(tensors, eager, bytes=2*(M*K + N*K + M*N), operations=dict(bf16=2*M*N*K))
+
+
+@kernel(dict(M=8192, K=1024, N=4096), dict(M=9, K=40, N=20), tolerance=2e-2)
+def linear_bias_gelu(data, M, K, N):
+    """A product with bias and GELU, and the value before GELU for the backward pass."""
+    def eager(x, w, b):
+        h = F.linear(x, w, b)
+        return h, F.gelu(h)
+    tensors = dict(x=data.normal(M, K), w=data.normal(N, K, scale=0.03), b=data.normal(N))
+    return Case(tensors, eager, bytes=2*(M*K + N*K + 2*M*N), operations=dict(bf16=2*M*N*K))
+
+
+@kernel(dict(B=64, M=64, N=64, K=64), dict(B=3, M=9, N=7, K=5), tolerance=1e-4)
+def bmm_f32_64(data, B, M, N, K):
+    """Small f32 products, many of them."""
+    return Case(dict(a=data.floats(B, M, K), b=data.floats(B, K, N)), lambda a, b: a @ b, bytes=4*B*(M*K + K*N + M*N),
+                operations=dict(bf16=2*B*M*N*K))

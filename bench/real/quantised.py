@@ -215,3 +215,28 @@ def hadamard_128(data, M, N):
     while len(h) < 128:
         h = torch.cat((torch.cat((h, h), 1), torch.cat((h, -h), 1)))
     return Case(dict(x=data.normal(M, N), h=h.to(bf16)), eager, bytes=M*N*4, operations=dict(bf16=2*M*N*128))
+
+
+@kernel(dict(M=16384, N=4096), dict(M=5, N=50), mismatches=1e-3)
+def int8_token_quant(data, M, N):
+    """Rows to i8 with a scale each."""
+    def eager(x):
+        s = wide(x).abs().amax(1).clamp(min=1e-6)/127
+        return torch.round(wide(x)/s[:, None]).clamp(-128, 127).to(torch.int8), s
+    return Case(dict(x=data.normal(M, N)), eager, bytes=M*N*3)
+
+
+@kernel(dict(M=16, N=12288, K=4096), dict(M=3, N=20, K=40), tolerance=2e-2)
+def w8a16_linear(data, M, N, K):
+    """Weights of i8 with a scale for each column."""
+    def eager(x, w, s):
+        return (x @ w.to(x.dtype).t())*s.to(x.dtype)
+    tensors = dict(x=data.normal(M, K), w=data.integers(-127, 128, N, K, dtype=torch.int8), s=data.uniform(N, high=0.02))
+    return Case(tensors, eager, bytes=N*K + M*K*2 + M*N*2, operations=dict(bf16=2*M*N*K),
+                peers={"bf16 cuBLAS": bf16_product(tensors["x"], N)})
+
+
+@kernel(dict(M=4096, N=4096, K=4096), dict(M=9, N=20, K=256), tolerance=2e-2)
+def w4a16_many_rows(data, M, N, K):
+    """Weights of 4 bits and many rows: the product's time, not the weights'."""
+    return w4a16_linear(data, M, N, K)

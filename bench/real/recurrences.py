@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, bf16, kernel, wide
+from .suite import Case, bf16, f32, kernel, wide
 
 
 def steps(count, state, step):
@@ -257,3 +257,33 @@ def min_gru(data, B, T, D):
             return h, h
         return steps(T, torch.zeros_like(z[:, 0]), step)
     return Case(dict(z=data.floats(B, T, D), c=data.floats(B, T, D)), eager, bytes=B*T*D*12)
+
+
+@kernel(dict(B=4096, T=1024), dict(B=5, T=13), tolerance=1e-4, compiled=False)
+def advantage_estimation(data, B, T):
+    """Generalised advantages of reinforcement learning: a recurrence from the end, which ends of episodes cut."""
+    def eager(reward, value, done):
+        after = torch.cat((value[:, 1:], torch.zeros_like(value[:, :1])), 1)
+        going = 1 - done
+        delta = reward + 0.99*after*going - value
+        gain, results = torch.zeros_like(value[:, 0]), []
+        for t in reversed(range(T)):
+            gain = delta[:, t] + 0.99*0.95*going[:, t]*gain
+            results.append(gain)
+        advantage = torch.stack(results[::-1], 1)
+        return advantage, advantage + value
+    tensors = dict(reward=data.floats(B, T), value=data.floats(B, T), done=(data.uniform(B, T) < 0.02).to(f32))
+    return Case(tensors, eager, bytes=B*T*20)
+
+
+@kernel(dict(T=256, B=64, I=512, H=512), dict(T=5, B=3, I=7, H=6), tolerance=1e-3, compiled=False)
+def gru_layer(data, T, B, I, H):
+    """A layer of gated recurrent units, by the library's kernel."""
+    def eager(x, h, w, u, b, c):
+        results = torch._VF.gru(x, h[None], [w, u, b, c], True, 1, 0.0, False, False, False)
+        return results[0]
+    scale = H**-0.5
+    tensors = dict(x=data.floats(T, B, I), h=data.floats(B, H), w=data.floats(3*H, I, scale=scale),
+                   u=data.floats(3*H, H, scale=scale),
+                   b=data.floats(3*H), c=data.floats(3*H))
+    return Case(tensors, eager, bytes=4*(T*B*(I + H) + 3*H*(I + H)), operations=dict(bf16=6*T*B*H*(I + H)))

@@ -115,3 +115,44 @@ def compact(data, N):
         y[:int(count)] = x[kept]
         return y, count
     return Case(dict(x=data.floats(N)), eager, bytes=N*8)
+
+
+@kernel(dict(R=65536, Z=1048576, D=64), dict(R=20, Z=103, D=8), tolerance=1e-4, compiled=False)
+def spmm_csr(data, R, Z, D):
+    """A sparse matrix times a dense one of 64 columns."""
+    starts = torch.searchsorted(data.integers(0, R, Z).sort().values, data.range(R + 1, dtype=torch.int32)).int()
+
+    def eager(v, col, start, x):
+        rows = torch.repeat_interleave(torch.arange(R, device=x.device), (start[1:] - start[:-1]).long())
+        return torch.zeros(R, D, device=x.device, dtype=x.dtype).index_add_(0, rows, v[:, None]*x[col.long()])
+
+    def cusparse():
+        matrix = torch.sparse_csr_tensor(starts, tensors["col"], tensors["v"], (R, R))
+        return lambda: matrix @ tensors["x"]
+    tensors = dict(v=data.floats(Z), col=data.integers(0, R, Z), start=starts, x=data.floats(R, D))
+    return Case(tensors, eager, bytes=Z*8 + 2*R*D*4, peers={"cuSPARSE": cusparse})
+
+
+@kernel(dict(R=65536, Z=1048576, D=64), dict(R=20, Z=103, D=8), tolerance=1e-4)
+def sddmm(data, R, Z, D):
+    """Products of the rows that each edge names."""
+    def eager(a, b, row, col):
+        return (a[row.long()]*b[col.long()]).sum(-1)
+    tensors = dict(a=data.floats(R, D), b=data.floats(R, D), row=data.integers(0, R, Z), col=data.integers(0, R, Z))
+    return Case(tensors, eager, bytes=2*R*D*4 + Z*12)
+
+
+@kernel(dict(B=64, V=128256, T=4096), dict(B=3, V=53, T=20))
+def repetition_penalty(data, B, V, T):
+    """Logits of tokens that were said before are made smaller, once for each token."""
+    def eager(x, token):
+        seen = torch.zeros(B, V, device=x.device, dtype=torch.bool).scatter_(1, token, True)
+        return torch.where(seen, torch.where(x > 0, x/1.2, x*1.2), x)
+    return Case(dict(x=data.floats(B, V), token=data.integers(0, V, B, T, dtype=torch.int64)), eager, bytes=B*V*8 + B*T*8)
+
+
+@kernel(dict(M=262144, V=50304, D=1024), dict(M=20, V=30, D=3))
+def gather_rows(data, M, V, D):
+    """Rows of a table that ids name."""
+    return Case(dict(table=data.normal(V, D), ids=data.integers(0, V, M, dtype=torch.int64)), lambda table, ids: table[ids],
+                bytes=M*D*2 + V*D*2 + M*8)

@@ -182,3 +182,44 @@ def fft_1024(data, B, N):
         y = torch.fft.fft(torch.complex(xr, xi))
         return y.real, y.imag
     return Case(dict(xr=data.floats(B, N), xi=data.floats(B, N)), eager, bytes=B*N*16, constants={"R": str(R)})
+
+
+@kernel(dict(B=16, N=1024, S=10), dict(B=2, N=9, S=3), tolerance=1e-3)
+def sinkhorn(data, B, N, S):
+    """Ten rounds of optimal transport: logsumexps of rows and columns in turns."""
+    def eager(c):
+        u, v = torch.zeros_like(c[:, :, 0]), torch.zeros_like(c[:, 0])
+        for _ in range(S):
+            u = -torch.logsumexp(v[:, None] - c, 2)
+            v = -torch.logsumexp(u[:, :, None] - c, 1)
+        return torch.exp(u[:, :, None] + v[:, None] - c)
+    return Case(dict(c=data.uniform(B, N, N, high=5)), eager, bytes=B*N*N*8, constants={"S": str(S)})
+
+
+@kernel(dict(N=4096, S=16), dict(N=9, S=4), tolerance=1e-2)
+def power_iteration(data, N, S):
+    """Sixteen steps towards a matrix's largest eigenvalue: a product with a vector, a norm, a division."""
+    def eager(a, x):
+        for _ in range(S):
+            y = a @ x
+            norm = y.norm()
+            x = y/norm
+        return x, norm
+    return Case(dict(a=data.uniform(N, N), x=data.uniform(N)), eager, bytes=S*N*N*4, constants={"S": str(S)})
+
+
+@kernel(dict(B=2048, M=128, N=128), dict(B=3, M=7, N=9), compiled=False)
+def smith_waterman(data, B, M, N):
+    """The best local alignment of pairs of words, row after row."""
+    def eager(a, b):
+        row, best = torch.zeros(B, N + 1, device=a.device, dtype=torch.int32), torch.zeros(B, device=a.device,
+                                                                                           dtype=torch.int32)
+        for i in range(M):
+            step = torch.maximum(row[:, :-1] + torch.where(a[:, i, None] == b, 3, -2), row[:, 1:] - 1).clamp(min=0).int()
+            other = torch.zeros_like(row)
+            for j in range(N):
+                other[:, j + 1] = torch.maximum(step[:, j], other[:, j] - 1)
+            row, best = other, torch.maximum(best, other.amax(1))
+        return best
+    return Case(dict(a=data.integers(0, 4, B, M), b=data.integers(0, 4, B, N)), eager, bytes=B*(M + N + 1)*4,
+                operations=dict(f32=6*B*M*N))

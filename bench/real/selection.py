@@ -107,3 +107,26 @@ def nms_mask(data, N):
         return kept
     corner = data.uniform(N, 2, high=10)
     return Case(dict(x=torch.cat((corner, corner + data.uniform(N, 2, low=1, high=5)), 1)), eager, bytes=N*17)
+
+
+@kernel(dict(B=16, W=8, V=128256), dict(B=2, W=3, V=53), tolerance=1e-5)
+def beam_step(data, B, W, V):
+    """One step of beam search: the best of all continuations of a sequence's beams, and where they come from."""
+    def eager(x, score):
+        total = (torch.log_softmax(x, -1) + score[..., None]).flatten(1)
+        best, place = total.topk(W, -1)
+        return best, place//V, place % V
+    return Case(dict(x=data.floats(B, W, V), score=data.floats(B, W)), eager, bytes=B*W*V*4)
+
+
+@kernel(dict(B=64, K=8, V=32000), dict(B=5, K=4, V=53), mismatches=0)
+def speculative_accept(data, B, K, V):
+    """How many drafted tokens are taken: up to the first whose ratio of probabilities is below a random number."""
+    def eager(target, draft, token, u):
+        p, q = (torch.softmax(one, -1).gather(2, token[..., None])[..., 0] for one in (target, draft))
+        return (u < p/q).cumprod(1).sum(1)
+    draft = data.floats(B, K, V)
+    tensors = dict(target=draft + data.floats(B, K, V, scale=0.5), draft=draft,
+                   token=data.integers(0, V, B, K, dtype=torch.int64),
+                   u=data.uniform(B, K))
+    return Case(tensors, eager, bytes=2*B*K*V*4)

@@ -58,3 +58,31 @@ def ssim_11(data, N, H, W):
     g = torch.exp(-(torch.arange(11, device=data.device) - 5.0)**2/4.5)
     tensors = dict(x=data.uniform(N, H, W), y=data.uniform(N, H, W), w=torch.outer(g, g)/g.sum()**2)
     return Case(tensors, eager, bytes=N*H*W*8, operations=dict(f32=N*H*W*121*8))
+
+
+@kernel(dict(N=4, C=64, T=16, H=56, W=56, O=64), dict(N=2, C=3, T=4, H=5, W=6, O=4), tolerance=2e-2)
+def conv3d_bf16_3x3x3(data, N, C, T, H, W, O):
+    """A convolution of videos."""
+    def eager(x, w):
+        return F.conv3d(x, w, padding=1)
+    tensors = dict(x=data.normal(N, C, T, H, W), w=data.normal(O, C, 3, 3, 3, scale=0.02))
+    return Case(tensors, eager, bytes=N*T*H*W*(C + O)*2, operations=dict(bf16=2*N*T*H*W*C*O*27))
+
+
+@kernel(dict(N=32, C=128, H=56, W=56), dict(N=2, C=3, H=6, W=8), compiled=False)
+def max_pool_backward(data, N, C, H, W):
+    """Gradients of windows of 3 x 3 at every second pixel go to where the largest element was."""
+    def eager(dy, place):
+        P, Q = dy.shape[2:]
+        dx = torch.zeros(N, C, H*W, device=dy.device, dtype=dy.dtype)
+        return dx.scatter_add_(2, place.view(N, C, P*Q), dy.view(N, C, P*Q)).view(N, C, H, W)
+    x = data.floats(N, C, H, W)
+    y, place = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    return Case(dict(dy=data.floats(*y.shape), place=place), eager, bytes=N*C*H*W*4 + y.numel()*12,
+                constants={"H": str(H), "W": str(W)})
+
+
+@kernel(dict(N=64, H=1024, W=1024), dict(N=2, H=9, W=8), tolerance=1e-4)
+def summed_area(data, N, H, W):
+    """Sums of all above and to the left."""
+    return Case(dict(x=data.floats(N, H, W)), lambda x: x.cumsum(2).cumsum(1), bytes=N*H*W*8)
