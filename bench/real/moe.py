@@ -49,7 +49,7 @@ def moe_decode(data, T, E, J, D, H):
     return experts(data, T, E, J, D, H)
 
 
-@kernel(dict(T=16384, E=256, G=8, K=8), dict(T=9, E=32, G=4, K=3), tolerance=1e-5)
+@kernel(dict(T=16384, E=256, G=8, K=8), dict(T=9, E=32, G=4, K=3), tolerance=1e-5, mismatches=1e-3)
 def moe_gate_grouped(data, T, E, G, K):
     """DeepSeek's gate: sigmoids with a bias, the best four groups by their two largest, the best eight experts of these."""
     groups = 4 if G > 4 else 2
@@ -99,7 +99,7 @@ def grouped_mm_ends(data, M, E, N, K):
     return Case(tensors, eager, bytes=2*(M*K + E*K*N + M*N), operations=dict(bf16=2*M*N*K), peers={"grouped_mm": grouped})
 
 
-@kernel(dict(T=32768, E=128, K=8), dict(T=9, E=12, K=3), tolerance=1e-4)
+@kernel(dict(T=32768, E=128, K=8), dict(T=9, E=12, K=3), tolerance=1e-4, mismatches=5e-2)
 def moe_gate_softmax(data, T, E, K):
     """The largest softmax weights of each token, normalised, their experts, and how often each expert is taken."""
     def eager(x):

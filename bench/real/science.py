@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from .suite import Case, f32, kernel
+from .suite import Case, kernel, wide
 
 
 @kernel(dict(M=262144, K=1024, D=64), dict(M=103, K=9, D=8), tolerance=5e-2, mismatches=1e-3)
@@ -19,9 +19,13 @@ def kmeans_assign(data, M, K, D):
 def nearest_neighbour(data, M, N, D):
     """Retrieval: the best product of a query and its place."""
     def eager(q, x):
-        score = (q @ x.t()).to(torch.promote_types(f32, q.dtype))
-        return score.max(1)
-    return Case(dict(q=data.normal(M, D), x=data.normal(N, D)), eager, bytes=2*(M + N)*D, operations=dict(bf16=2*M*N*D))
+        return (wide(q) @ wide(x).t()).max(1)
+
+    def rounded():
+        best = torch.compile(lambda q, x: (q @ x.t()).max(1))  # of scores in bf16, among which many are equal
+        return lambda: best(**tensors)
+    tensors = dict(q=data.normal(M, D), x=data.normal(N, D))
+    return Case(tensors, eager, bytes=2*(M + N)*D, operations=dict(bf16=2*M*N*D), peers={"compiled, scores in bf16": rounded})
 
 
 @kernel(dict(N=16384), dict(N=103), tolerance=1e-3)
@@ -107,7 +111,7 @@ def inverse_16(data, B, N):
     return Case(dict(a=a), eager, bytes=B*N*N*8)
 
 
-@kernel(dict(B=256, T=512, N=64), dict(B=3, T=9, N=5), tolerance=1e-4, compiled=False)
+@kernel(dict(B=256, T=512, N=64), dict(B=3, T=9, N=5), tolerance=1e-4, compiled=False, mismatches=1e-2)
 def viterbi(data, B, T, N):
     """The score of the best path, and where each state's best path comes from."""
     def eager(x, a):
@@ -158,9 +162,9 @@ def ctc_loss(data, B, T, S, V):
     return Case(dict(x=torch.log_softmax(data.floats(B, T, V), -1), y=y), eager, bytes=B*T*V*4)
 
 
-@kernel(dict(N=2048, S=100), dict(N=9, S=10), mismatches=1e-2)
+@kernel(dict(N=2048, S=32), dict(N=9, S=10), mismatches=1e-2)
 def mandelbrot(data, N, S):
-    """How many of 100 steps each point stays within 2."""
+    """How many of 32 steps each point stays within 2."""
     def eager(cr, ci):
         zr, zi = torch.zeros_like(cr[None] + ci[:, None]), torch.zeros_like(cr[None] + ci[:, None])
         n = torch.zeros(zr.shape, device=cr.device, dtype=torch.int32)
