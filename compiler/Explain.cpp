@@ -209,7 +209,9 @@ static void describeTile(tgl::LaunchOp launch, LaunchExplanation &explanation) {
     }
     if (std::optional<ProductReductionShape> shape = ProductReductionShape::of(op)) {
       explanation.tile = shape->name();
-      explanation.unit = LaunchUnit::TensorHalf;
+      Matched<ProductReductionPlan> plan = planProductReduction(op);
+      bool isF32 = plan && plan->hasF32();
+      explanation.unit = isF32 ? LaunchUnit::TensorSingle : LaunchUnit::TensorHalf;
       return;
     }
     if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op)) {

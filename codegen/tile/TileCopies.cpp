@@ -19,7 +19,8 @@ MmaSharedLayout TileEmitter::sharedLayout(tile::SharedType type) {
 }
 
 MmaType TileEmitter::mmaType(tile::SharedType type) {
-  return type.getElementType().isBF16() ? MmaType::BF16 : MmaType::F16;
+  mlir::Type element = type.getElementType();
+  return element.isF32() ? MmaType::TF32 : element.isBF16() ? MmaType::BF16 : MmaType::F16;
 }
 
 /// Neighbouring threads have neighbours of a line.
@@ -67,7 +68,9 @@ void TileEmitter::emitCopy(tile::CopyOp op) {
     forCopies(op, 1, [&](CopyPlace place) {
       Value *exists = setCopyPoint(op, place);
       emitPoint(op.getBody().front());
-      Value *bits = Mma(b, mmaType(type)).narrow(valueOf(op.getYielded()));
+      Value *bits = valueOf(op.getYielded());
+      if (!type.getElementType().isF32())
+        bits = Mma(b, mmaType(type)).narrow(bits);
       if (exists)
         bits = b.CreateSelect(exists, bits, Constant::getNullValue(bits->getType()));
       b.CreateAlignedStore(bits, sharedAddress(op, place), Align(elementBytes));

@@ -239,15 +239,41 @@ void TileEmitter::emitMma(tile::MmaOp op) {
                                      i32(step)));
     return words;
   };
-  for (unsigned step = 0; step < Mma::steps; ++step) {
-    auto rows = load(op.getA(), aType, layout.corner.row, rowBlocks, step);
-    auto columns = load(op.getB(), bType, layout.corner.column, columnBlocks, step);
+  using Words = SmallVector<std::array<Value *, 4>>;
+  auto multiply = [&](const Words &rows, const Words &columns) {
     for (unsigned r = 0; r < rowBlocks; ++r)
       for (unsigned c = 0; c < 2 * columnBlocks; ++c) {
         const std::array<Value *, 4> &words = columns[c / 2];
         std::array<Value *, 4> &sum = sums[r * 2 * columnBlocks + c];
         sum = core.multiply(rows[r], {words[c % 2], words[c % 2 + 2]}, sum);
       }
+  };
+  struct Terms {
+    Words large, small, largeForSmall;
+  };
+  auto split = [&](const Words &words) {
+    Terms terms{words, words, words};
+    for (auto [number, block] : enumerate(words))
+      for (auto [n, word] : enumerate(block)) {
+        Mma::AnyTerms own = core.splitAny(word);
+        terms.large[number][n] = own.large;
+        terms.small[number][n] = own.small;
+        terms.largeForSmall[number][n] = own.largeForSmall;
+      }
+    return terms;
+  };
+  for (unsigned step = 0; step < Mma::steps; ++step) {
+    Words rows = load(op.getA(), aType, layout.corner.row, rowBlocks, step);
+    Words columns = load(op.getB(), bType, layout.corner.column, columnBlocks, step);
+    if (!op.getSplit()) {
+      multiply(rows, columns);
+      continue;
+    }
+    Terms ofRows = split(rows), ofColumns = split(columns);
+    // Small products first: they are lost next to large sums.
+    multiply(ofRows.largeForSmall, ofColumns.small);
+    multiply(ofRows.small, ofColumns.largeForSmall);
+    multiply(ofRows.large, ofColumns.large);
   }
   Values &result = parts[op];
   result.clear();

@@ -215,9 +215,9 @@ LogicalResult SharedType::verify(EmitError emitError, llvm::ArrayRef<int64_t> sh
   constexpr int64_t depthBytes = 128; // MmaSharedLayout
   if (failed(verifyShape(emitError, shape, 2, 2)))
     return failure();
-  if (!element.isBF16() && !element.isF16())
-    return emitError() << "expected elements of bf16 or f16, found " << element;
-  if (shape[0] % 16 != 0 || shape[1] * 2 != depthBytes)
+  if (!element.isBF16() && !element.isF16() && !element.isF32())
+    return emitError() << "expected elements of bf16, f16 or f32, found " << element;
+  if (shape[0] % 16 != 0 || shape[1] * element.getIntOrFloatBitWidth() / 8 != depthBytes)
     return emitError() << "expected a multiple of 16 by " << depthBytes << " bytes";
   return success();
 }

@@ -603,15 +603,35 @@ static LogicalResult verifyProduct(Operation *op, llvm::ArrayRef<int64_t> a, Typ
   if (a.size() != 2 || b.size() != 2 || c.getShape().size() != 2 || a[1] != b[1] ||
       c.getShape()[0] != a[0] || c.getShape()[1] != b[0])
     return op->emitOpError("expected tiles of M x K, N x K and M x N");
-  if (aElement != bElement || !(aElement.isBF16() || aElement.isF16()))
-    return op->emitOpError() << "expected operands of bf16, or of f16, found " << aElement
+  if (aElement != bElement || !(aElement.isBF16() || aElement.isF16() || aElement.isF32()))
+    return op->emitOpError() << "expected operands of bf16, of f16 or of f32, found " << aElement
                              << " and " << bElement;
   if (!c.getElementType().isF32())
     return op->emitOpError() << "expected sums of f32, found " << c;
   return success();
 }
 
+template <typename Op>
+static void buildProduct(OpBuilder &builder, OperationState &state, Value a, Value b, Value c,
+                         bool split) {
+  state.addOperands({a, b, c});
+  if (split)
+    state.addAttribute(Op::getSplitAttrName(state.name), builder.getUnitAttr());
+  state.addTypes(c.getType());
+}
+
+void DotOp::build(OpBuilder &builder, OperationState &state, Value a, Value b, Value c,
+                  bool split) {
+  buildProduct<DotOp>(builder, state, a, b, c, split);
+}
+void MmaOp::build(OpBuilder &builder, OperationState &state, Value a, Value b, Value c,
+                  bool split) {
+  buildProduct<MmaOp>(builder, state, a, b, c, split);
+}
+
 LogicalResult DotOp::verify() {
+  if (getSplit() && !getA().getType().getElementType().isF32())
+    return emitOpError() << "expected split operands of f32, found " << getA().getType();
   return verifyProduct(*this, getA().getType().getShape(), getA().getType().getElementType(),
                        getB().getType().getShape(), getB().getType().getElementType(), getType());
 }
@@ -619,6 +639,9 @@ LogicalResult DotOp::verify() {
 LogicalResult MmaOp::verify() {
   if (!getType().getLayout())
     return emitOpError() << "expected sums in a layout, found " << getType();
+  if (getSplit() != getA().getType().getElementType().isF32())
+    return emitOpError() << "expected operands to be split where they are f32, found "
+                         << getA().getType();
   return verifyProduct(*this, getA().getType().getShape(), getA().getType().getElementType(),
                        getB().getType().getShape(), getB().getType().getElementType(), getType());
 }

@@ -165,10 +165,15 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
   let description = [{
     Products of f16 and bf16 are exact, sums are of f32 in any order.
     `%n = tile.dot %a, %b, %c : !tile.tile<128x64xbf16>, !tile.tile<64x64xbf16>, !tile.tile<128x64xf32>`.
+
+    `split`, of f32: each element is a number of TF32 and what it leaves, and three products are added, small ones
+    first. An element of 24 bits keeps 22 of them, or 23; infinities and NaN are what they are in f32.
   }];
-  let arguments = (ins TileType:$a, TileType:$b, TileType:$c);
+  let arguments = (ins TileType:$a, TileType:$b, TileType:$c, UnitAttr:$split);
   let results = (outs TileType:$result);
-  let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `,` qualified(type($c))";
+  let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$c,
+                                 CArg<"bool", "false">:$split)>];
+  let assemblyFormat = "(`split` $split^)? $a `,` $b `,` $c attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `,` qualified(type($c))";
   let hasVerifier = 1;
 }
 
@@ -367,10 +372,14 @@ def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
     %n = tile.mma %a, %b, %c : !tile.shared<128x64xbf16, k_major>, !tile.shared<64x64xbf16, k_major>,
         !tile.tile<128x64xf32, #tile.mma<4x1>>
     ```
+
+    `split`: as of `tile.dot`. A thread makes the terms of the words that it has loaded, in registers.
   }];
-  let arguments = (ins SharedType:$a, SharedType:$b, TileType:$c);
+  let arguments = (ins SharedType:$a, SharedType:$b, TileType:$c, UnitAttr:$split);
   let results = (outs TileType:$result);
-  let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `,` qualified(type($c))";
+  let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$c,
+                                 CArg<"bool", "false">:$split)>];
+  let assemblyFormat = "(`split` $split^)? $a `,` $b `,` $c attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `,` qualified(type($c))";
   let hasVerifier = 1;
 }
 

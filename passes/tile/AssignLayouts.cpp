@@ -95,7 +95,8 @@ static LogicalResult place(tile::KernelOp kernel) {
     auto isOfProducts = [](tile::OperandOp operand) {
       return operand && llvm::all_of(operand->getUsers(), llvm::IsaPred<tile::DotOp>);
     };
-    if (!isOfProducts(a) || !isOfProducts(b) || bytes != depthBytes)
+    bool isSplit = dot.getSplit() == dot.getA().getType().getElementType().isF32();
+    if (!isOfProducts(a) || !isOfProducts(b) || bytes != depthBytes || !isSplit)
       return success(); // it stays abstract
   }
   DenseMap<Operation *, Value> shared; // by operand, which several products may have
@@ -106,9 +107,9 @@ static LogicalResult place(tile::KernelOp kernel) {
         place = placeOperand(operand.getDefiningOp<tile::OperandOp>(), kernel.getBody().front());
     }
     OpBuilder builder(dot);
-    auto mma = tile::MmaOp::create(builder, dot.getLoc(), dot.getType(),
-                                   shared.lookup(dot.getA().getDefiningOp()),
-                                   shared.lookup(dot.getB().getDefiningOp()), dot.getC());
+    auto mma =
+        tile::MmaOp::create(builder, dot.getLoc(), shared.lookup(dot.getA().getDefiningOp()),
+                            shared.lookup(dot.getB().getDefiningOp()), dot.getC(), dot.getSplit());
     dot.replaceAllUsesWith(mma.getResult());
     dot.erase();
   }

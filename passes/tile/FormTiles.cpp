@@ -107,27 +107,32 @@ private:
     return tile::FinishOp::create(builder, loc, loop.getResult(0));
   }
 
+  /// The step along the sum, of the shape's bytes.
+  int64_t depthOf(tgl::ReadOp read) {
+    return shape.depth * 16 / read.getTensorType().getElementType().getIntOrFloatBitWidth();
+  }
+
   Value product(const ReducedProduct &one, Value columns) {
     auto type = tile::TileType::get(builder.getContext(), {shape.rows, shape.columns},
                                     builder.getF32Type(), {});
     Value zero = tile::ZeroOp::create(builder, loc, type);
     tgl::AxisRange range = rangeOf(one.product);
-    auto loop = tile::ForOp::create(builder, loc, range.lo, range.hi, shape.depth, zero);
+    int64_t step = depthOf(one.a);
+    auto loop = tile::ForOp::create(builder, loc, range.lo, range.hi, step, zero);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&loop.getBody().front());
-    Value depth =
-        tile::SpanOp::create(builder, loc, shape.depth, ValueExpr(loop.getLoopVar()), range.hi);
+    Value depth = tile::SpanOp::create(builder, loc, step, ValueExpr(loop.getLoopVar()), range.hi);
     Value a = operand(one, one.a, rows, shape.rows, rowAxis(), rowName(), depth);
     Value b = operand(one, one.b, columns, shape.columns, tgl::ReduceOp(one.reduce).getAxes()[0],
                       nameOf(one.reduce), depth);
-    Value sum = tile::DotOp::create(builder, loc, type, a, b, loop.getIterArgs().front());
+    Value sum = tile::DotOp::create(builder, loc, a, b, loop.getIterArgs().front());
     tile::YieldOp::create(builder, loc, sum);
     return loop.getResult(0);
   }
 
   Value operand(const ReducedProduct &one, tgl::ReadOp read, Value lines, int64_t extent,
                 Value line, StringRef name, Value depth) {
-    auto type = tile::TileType::get(builder.getContext(), {extent, shape.depth},
+    auto type = tile::TileType::get(builder.getContext(), {extent, depthOf(read)},
                                     read.getTensorType().getElementType(), {});
     auto points = tile::OperandOp::create(builder, loc, type, ValueRange{lines, depth});
     setNames(points, {name, nameOf(one.product)});

@@ -25,6 +25,24 @@ def FormTilesPass : Pass<"tgl-form-tiles", "::tegula::tgl::KernelOp"> {
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }
 
+def SplitPrecisionPass : Pass<"tile-split-precision", "::tegula::tgl::KernelOp"> {
+  let summary = "computes products of f32 as three of TF32 numbers";
+  let description = [{
+    A `tile.dot` of f32 becomes `tile.dot split`: x = h + l with h the nearest number of TF32, and the products
+    l*h, h*l and h*h. Tensor cores truncate what they add up: a step's products are summed on their own, from zero, and
+    the sum is added to that of the steps before in f32 (a `tile.map`).
+
+    Where x is infinite l is 0, and h*l and l*h take 0 for h; of a number that rounding to TF32 would make
+    infinite h is truncated. So infinities, NaN and the largest numbers give what f32 gives.
+
+    *Why here*: types of operands decide their layouts.
+    *Rounding*: l has 12 bits, of which the last is lost or not; l*l, 2^-22 of the product, is left out. Sums of a step are
+    truncated, sums of steps rounded.
+    *Stops*: at other types.
+  }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
 def AssignLayoutsPass : Pass<"tile-assign-layouts", "::tegula::tgl::KernelOp"> {
   let summary = "gives tiles their layouts, operands of products shared memory";
   let description = [{
@@ -34,7 +52,7 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::tegula::tgl::KernelOp"> {
 
     *Why here*: all later passes go by layouts.
     *Rounding*: none.
-    *Stops*: at products whose sum is not in steps of 128 bytes.
+    *Stops*: at products whose sum is not in steps of 128 bytes, or of f32 that is not split.
   }];
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }

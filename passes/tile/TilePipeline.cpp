@@ -18,6 +18,7 @@ using Passes = std::vector<std::unique_ptr<Pass>>;
 static Passes tilePasses() {
   Passes passes;
   passes.push_back(createFormTilesPass());
+  passes.push_back(createSplitPrecisionPass());
   return passes;
 }
 
@@ -73,6 +74,7 @@ void tegula::registerTilePasses(const std::shared_ptr<Counters> &counters) {
     });
   };
   registerCounted([] { return createFormTilesPass(); });
+  registerCounted([] { return createSplitPrecisionPass(); });
   registerCounted([] { return createAssignLayoutsPass(); });
   registerCounted([] { return createChooseCopiesPass(); });
   registerCounted([] { return createPipelineLoopsPass(); });

@@ -188,7 +188,7 @@ void TiledGenerator::product() {
 /// win.
 void TiledGenerator::productReduction() {
   static const std::vector<std::vector<std::string>> types = {
-      {"bf16", "bf16"}, {"f16", "f16"}, {"bf16", "f16"}, {"f32", "bf16"}};
+      {"bf16", "bf16"}, {"f16", "f16"}, {"f32", "f32"}, {"bf16", "f16"}, {"f32", "bf16"}};
   const std::vector<std::string> &type = random.pick(types);
   size("M", 257), size("N", 257), size("K", 200);
   bool hasBatch = random.chance(25), isProduct = random.chance(15);
@@ -232,6 +232,10 @@ void TiledGenerator::productReduction() {
   line("y" + list(to) + " = " + kind + "(" + term + " for " + columns + ")" +
        (isPosition ? "" : pick({"", "", " + r[i]", "*2"})));
   output("y", isPosition ? "i64" : "f32", dims);
+  if (isPosition && random.chance(40)) { // what k-means adds up
+    line("h[y" + list(to) + "] += " + pick({"1", "r[i]"}) + " for " + (hasBatch ? "b, i" : "i"));
+    output("h", "f32", {"N"});
+  }
 }
 
 void TiledGenerator::convolution() {

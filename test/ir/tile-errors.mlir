@@ -10,8 +10,29 @@ func.func private @warps(!tile.tile<32x16xf32, #tile.mma<4>>)
 
 // -----
 
-// expected-error @+1 {{expected elements of bf16 or f16, found 'f32'}}
-func.func private @shared(!tile.shared<32x32xf32, k_major>)
+// expected-error @+1 {{expected elements of bf16, f16 or f32, found 'f64'}}
+func.func private @shared(!tile.shared<32x16xf64, k_major>)
+
+// -----
+
+// expected-error @+1 {{expected a multiple of 16 by 128 bytes}}
+func.func private @depth(!tile.shared<32x64xf32, k_major>)
+
+// -----
+
+func.func @split(%a: !tile.tile<16x64xbf16>, %c: !tile.tile<16x16xf32>) {
+  // expected-error @+1 {{expected split operands of f32, found '!tile.tile<16x64xbf16>'}}
+  %0 = tile.dot split %a, %a, %c : !tile.tile<16x64xbf16>, !tile.tile<16x64xbf16>, !tile.tile<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @whole(%a: !tile.shared<16x32xf32, k_major>, %c: !tile.tile<16x16xf32, #tile.mma<1x1>>) {
+  // expected-error @+1 {{expected operands to be split where they are f32}}
+  %0 = tile.mma %a, %a, %c : !tile.shared<16x32xf32, k_major>, !tile.shared<16x32xf32, k_major>, !tile.tile<16x16xf32, #tile.mma<1x1>>
+  return
+}
 
 // -----
 

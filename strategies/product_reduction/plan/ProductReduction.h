@@ -30,6 +30,8 @@ struct ProductReductionPlan {
   tgl::ParallelOp op;
   unsigned rows; ///< the axis of the rows; the others number blocks
   std::vector<ReducedProduct> reductions;
+
+  bool hasF32() const; ///< whether some product is of f32
 };
 
 Matched<ProductReductionPlan> planProductReduction(tgl::ParallelOp op);
