@@ -89,27 +89,73 @@ static DenseMap<Value, unsigned> dimOfAxis(ParallelOp statement, WriteOp write) 
   return dims.size() == statement.getAxes().size() ? dims : DenseMap<Value, unsigned>();
 }
 
-/// A statement that does nothing but define one temporary, pointwise.
-static std::optional<Producer> asProducer(Operation *op) {
+namespace {
+/// What a statement does that writes one tensor, pointwise.
+struct Body {
+  WriteOp write = nullptr;
+  unsigned operations = 0, reads = 0; // as a Producer's
+  DenseSet<Value> tensors;            // those that it reads
+};
+
+/// What the statements of a block do. It is kept while producers move into them: the last statement
+/// of a long chain holds all those before it, and is not walked again for each.
+class Statements {
+public:
+  /// Null for a statement that does anything else.
+  Body *bodyOf(Operation *statement);
+  ArrayRef<Value> writesOf(Operation *statement);
+  void forget(Operation *statement) {
+    bodies.erase(statement);
+    writes.erase(statement);
+  }
+
+private:
+  DenseMap<Operation *, std::unique_ptr<Body>> bodies;
+  DenseMap<Operation *, SmallVector<Value, 1>> writes;
+};
+} // namespace
+
+static std::unique_ptr<Body> findBody(Operation *op) {
   auto statement = dyn_cast<ParallelOp>(op);
   if (!statement)
-    return std::nullopt;
-  Producer producer;
-  producer.statement = statement;
+    return nullptr;
+  auto body = std::make_unique<Body>();
   for (Operation &nested : statement.getBody().front()) {
     if (auto write = dyn_cast<WriteOp>(nested)) {
-      if (producer.write || write.getCombine() || write.getGuard() || write.getChecked())
-        return std::nullopt;
-      producer.write = write;
+      if (body->write || write.getCombine() || write.getGuard() || write.getChecked())
+        return nullptr;
+      body->write = write;
     } else if (auto read = dyn_cast<ReadOp>(nested)) {
-      ++producer.reads;
+      ++body->reads;
+      body->tensors.insert(read.getTensor());
     } else if (nested.getNumRegions() || !isMemoryEffectFree(&nested)) {
-      return std::nullopt;
+      return nullptr;
     }
-    producer.operations += costOf(&nested);
+    body->operations += costOf(&nested);
   }
-  if (!producer.write)
+  return body->write ? std::move(body) : nullptr;
+}
+
+Body *Statements::bodyOf(Operation *statement) {
+  auto [place, isNew] = bodies.try_emplace(statement);
+  if (isNew)
+    place->second = findBody(statement);
+  return place->second.get();
+}
+
+ArrayRef<Value> Statements::writesOf(Operation *statement) {
+  auto [place, isNew] = writes.try_emplace(statement);
+  if (isNew)
+    llvm::append_range(place->second, accessesOf(statement).writes);
+  return place->second;
+}
+
+/// A statement that does nothing but define one temporary, pointwise.
+static std::optional<Producer> asProducer(ParallelOp statement, Statements &statements) {
+  Body *body = statements.bodyOf(statement);
+  if (!body)
     return std::nullopt;
+  Producer producer{statement, body->write, nullptr, body->operations, body->reads};
   producer.temp = producer.write.getTensor().getDefiningOp<TempOp>();
   if (!producer.temp ||
       (dimOfAxis(statement, producer.write).empty() && !statement.getAxes().empty()))
@@ -132,9 +178,17 @@ static Operation *statementIn(Block &block, Operation *op) {
 }
 
 /// Whether a statement writes what the producer reads, after it and up to the reader.
-static bool inputsChange(ParallelOp producer, Operation *reader) {
-  return !producer->isBeforeInBlock(reader) ||
-         writesInputsOf(producer, producer->getNextNode(), reader);
+static bool inputsChange(ParallelOp producer, Operation *reader, Statements &statements) {
+  if (!producer->isBeforeInBlock(reader))
+    return true;
+  const DenseSet<Value> &inputs = statements.bodyOf(producer)->tensors;
+  for (Operation *op = producer; op != reader;) {
+    op = op->getNextNode();
+    if (llvm::any_of(statements.writesOf(op),
+                     [&](Value tensor) { return inputs.contains(tensor); }))
+      return true;
+  }
+  return false;
 }
 
 /// The axes that a subscript tells apart: no two points of them have the same. One that stands
@@ -205,7 +259,8 @@ static bool multipliesData(ReadOp read) {
   });
 }
 
-static bool shouldInline(const Producer &producer, ArrayRef<ReadOp> reads, Block &block) {
+static bool shouldInline(const Producer &producer, ArrayRef<ReadOp> reads, Block &block,
+                         Statements &statements) {
   constexpr unsigned cheapOperations = 4, cheapReads = 3;
   bool free = producer.operations == 0 && producer.reads <= 1;
   bool cheap = producer.operations <= cheapOperations && producer.reads <= cheapReads;
@@ -214,7 +269,7 @@ static bool shouldInline(const Producer &producer, ArrayRef<ReadOp> reads, Block
     if (read.getChecked() || (read.getFill() && multipliesData(read)))
       return false;
     Operation *statement = statementIn(block, read);
-    if (!statement || inputsChange(producer.statement, statement))
+    if (!statement || inputsChange(producer.statement, statement, statements))
       return false;
     if (!readsRepeat(read, statement))
       continue;
@@ -264,10 +319,44 @@ static Value insideOf(OpBuilder &builder, ReadOp read, Prover &prover) {
   return inside;
 }
 
-/// Puts the producer's value in the place of a read; `isLast` moves its operations, so that a long
-/// chain of statements is not copied once for each of them.
-static void inlineAt(Producer &producer, ReadOp read, bool isLast, Prover &prover) {
-  OpBuilder builder(read);
+namespace {
+/// Counts what is put into a statement beside a producer's own operations.
+struct CountCost : OpBuilder::Listener {
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    operations += costOf(op);
+  }
+  unsigned operations = 0;
+};
+} // namespace
+
+/// Moves a producer's operations before a read of it, its axes replaced as `axes` says.
+static void moveBefore(Producer &producer, ReadOp read, const IRMapping &axes) {
+  SetVector<Operation *> changed; // what subscripts with an axis, or with an index made of it
+  for (Value axis : producer.statement.getAxes())
+    changed.insert_range(axis.getUsers());
+  for (unsigned i = 0; i != changed.size(); ++i)
+    if (isa<IndexOp>(changed[i]))
+      changed.insert_range(changed[i]->getUsers());
+  Block &body = producer.statement.getBody().front();
+  producer.write->moveBefore(&body, body.end());
+  read->getBlock()->getOperations().splice(read->getIterator(), body.getOperations(), body.begin(),
+                                           producer.write->getIterator());
+  for (Value axis : producer.statement.getAxes())
+    if (Value now = axes.lookupOrNull(axis))
+      axis.replaceAllUsesWith(now);
+  for (Operation *op : changed)
+    if (auto indexed = dyn_cast<IndexedOp>(op); indexed && op != producer.write)
+      foldIndices(indexed);
+}
+
+/// Puts the producer's value in the place of a read of `target`, null where that is no pointwise
+/// statement; `isLast` moves its operations, so that a long chain of statements is not copied once
+/// for each of them.
+static void inlineAt(Producer &producer, const Body &body, ReadOp read, Body *target, bool isLast,
+                     Prover &prover) {
+  CountCost added;
+  OpBuilder builder(read->getContext(), &added);
+  builder.setInsertionPoint(read);
   Location loc = read.getLoc();
   WriteOp write = producer.write;
   DenseMap<Value, unsigned> dims = dimOfAxis(producer.statement, write);
@@ -278,25 +367,26 @@ static void inlineAt(Producer &producer, ReadOp read, bool isLast, Prover &prove
 
   Value inside = insideOf(builder, read, prover);
   Value condition = both(builder, loc, read.getGuard(), inside);
-  for (Operation &op : llvm::make_early_inc_range(producer.statement.getBody().front())) {
-    if (&op == write)
-      continue;
-    Operation *inlined = &op;
-    if (isLast) {
-      op.moveBefore(read);
-      for (OpOperand &operand : op.getOpOperands())
-        operand.set(map.lookupOrDefault(operand.get()));
-    } else {
-      inlined = builder.clone(op, map);
-    }
-    if (auto indexed = dyn_cast<IndexedOp>(inlined))
-      foldIndices(indexed);
-    // Where the producer was not computed its inputs may not be there.
-    if (auto input = dyn_cast<ReadOp>(inlined); input && condition) {
-      OpBuilder before(input);
-      input.getGuardMutable().assign(both(before, loc, input.getGuard(), condition));
-    }
-  }
+  Block::iterator before = read->getIterator();
+  bool isFirst = before == read->getBlock()->begin();
+  if (!isFirst)
+    --before;
+  if (isLast)
+    moveBefore(producer, read, map);
+  else
+    for (Operation &op : producer.statement.getBody().front())
+      if (&op != write)
+        if (auto indexed = dyn_cast<IndexedOp>(OpBuilder(read).clone(op, map)))
+          foldIndices(indexed);
+  // Where the producer was not computed its inputs may not be there.
+  if (condition)
+    for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
+             isFirst ? read->getBlock()->begin() : std::next(before), read->getIterator())))
+      if (auto input = dyn_cast<ReadOp>(op)) {
+        OpBuilder::InsertionGuard back(builder);
+        builder.setInsertionPoint(input);
+        input.getGuardMutable().assign(both(builder, loc, input.getGuard(), condition));
+      }
   Value value = roundToStorage(builder, loc, map.lookupOrDefault(write.getValue()),
                                producer.temp.getType().getElementType());
   if (inside) {
@@ -311,24 +401,36 @@ static void inlineAt(Producer &producer, ReadOp read, bool isLast, Prover &prove
   }
   read.replaceAllUsesWith(value);
   read.erase();
+  if (!target)
+    return;
+  target->operations += body.operations + added.operations;
+  target->reads += body.reads - 1;
+  target->tensors.insert_range(body.tensors);
 }
 
 unsigned tegula::inlineProducers(Block &block, Prover &prover) {
   unsigned inlined = 0;
+  Statements statements;
   // The read behind a producer may be gone after it.
   for (ParallelOp statement : llvm::to_vector(block.getOps<ParallelOp>())) {
-    std::optional<Producer> producer = asProducer(statement);
+    std::optional<Producer> producer = asProducer(statement, statements);
     if (!producer)
       continue;
     SmallVector<ReadOp> reads;
     for (Operation *user : producer->temp->getUsers())
       if (auto read = dyn_cast<ReadOp>(user))
         reads.push_back(read);
-    if (reads.empty() || !shouldInline(*producer, reads, block))
+    if (reads.empty() || !shouldInline(*producer, reads, block, statements))
       continue;
-    for (ReadOp read : reads)
-      inlineAt(*producer, read, /*isLast=*/read == reads.back(), prover);
+    const Body &body = *statements.bodyOf(statement);
+    for (ReadOp read : reads) {
+      Body *target = statements.bodyOf(read->getParentOp());
+      inlineAt(*producer, body, read, target, /*isLast=*/read == reads.back(), prover);
+      if (target)
+        target->tensors.erase(producer->temp);
+    }
     inlined += reads.size();
+    statements.forget(producer->statement);
     producer->statement.erase();
     producer->temp.erase();
   }

@@ -86,7 +86,7 @@ public:
     Value tensor = onlyWritten(statement);
     if (!tensor)
       return false;
-    for (Operation *op = statement->getNextNode(); op; op = op->getNextNode()) {
+    for (Operation *op = nextUser(tensor, statement); op; op = nextUser(tensor, op)) {
       const Accesses &accesses = accessesAt(op);
       if (accesses.reads.contains(tensor))
         return false;
@@ -98,6 +98,16 @@ public:
   }
 
 private:
+  /// The next statement behind `statement` that touches the tensor.
+  static Operation *nextUser(Value tensor, Operation *statement) {
+    Operation *next = nullptr;
+    for (Operation *user : tensor.getUsers()) {
+      Operation *op = statement->getBlock()->findAncestorOpInBlock(*user);
+      if (op && op != next && statement->isBeforeInBlock(op) && (!next || op->isBeforeInBlock(next)))
+        next = op;
+    }
+    return next;
+  }
   const Accesses &accessesAt(Operation *op) {
     auto [found, isNew] = known.try_emplace(op);
     if (isNew)
