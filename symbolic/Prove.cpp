@@ -17,6 +17,8 @@ namespace {
 constexpr unsigned quickSizes = 8, manySizes = 64, pointsEach = 400;
 constexpr size_t maxConditions = 3;
 constexpr unsigned maxAtoms = 1000;
+/// A search has 250 variables: these many sizes leave room for what a question adds.
+constexpr size_t manySizesOfFacts = 180;
 
 std::vector<IndexExpr> goalsOf(const Condition &condition) {
   switch (condition.kind) {
@@ -109,8 +111,75 @@ const Search &Prover::State::base() {
   return *known;
 }
 
+static void addSizes(const IndexExpr &expr, llvm::StringSet<> &sizes) {
+  for (const IndexVar &var : expr.variables())
+    if (var.isSymbol())
+      sizes.insert(var.name());
+}
+
+bool Prover::State::hasManySizes() {
+  for (; factsCounted < facts.facts.size(); ++factsCounted)
+    for (const IndexExpr &side : {facts.facts[factsCounted].lhs, facts.facts[factsCounted].rhs})
+      addSizes(side, sizes);
+  for (; definitionsCounted < facts.definitions.size(); ++definitionsCounted) {
+    sizes.insert(facts.definitions[definitionsCounted].first);
+    addSizes(facts.definitions[definitionsCounted].second, sizes);
+  }
+  return sizes.size() > manySizesOfFacts;
+}
+
+Search Prover::State::searchOf(llvm::ArrayRef<IndexExpr> exprs) {
+  llvm::StringSet<> near;
+  for (const IndexExpr &expr : exprs)
+    addSizes(expr, near);
+  llvm::SmallVector<llvm::StringSet<>> sizesOf(facts.facts.size());
+  for (auto [fact, of] : llvm::zip_equal(facts.facts, sizesOf)) {
+    addSizes(fact.lhs, of);
+    addSizes(fact.rhs, of);
+  }
+  auto isNear = [&](const llvm::StringSet<> &of) {
+    return llvm::any_of(of, [&](const auto &size) { return near.contains(size.first()); });
+  };
+  llvm::SmallVector<bool> taken(facts.facts.size(), false);
+  for (bool changed = true; changed;) {
+    changed = false;
+    size_t before = near.size();
+    for (const auto &[name, definition] : llvm::reverse(facts.definitions))
+      if (near.contains(name))
+        addSizes(definition, near);
+    for (size_t i = 0; i != taken.size(); ++i)
+      if (!taken[i] && near.size() + sizesOf[i].size() <= manySizesOfFacts && isNear(sizesOf[i])) {
+        taken[i] = changed = true;
+        for (const auto &size : sizesOf[i])
+          near.insert(size.first());
+      }
+    changed |= near.size() != before;
+  }
+  Search search;
+  for (const std::string &name : facts.signedSymbols)
+    search.setSigned(name);
+  for (const auto &[name, definition] : facts.definitions)
+    if (!near.contains(name))
+      search.setSigned(name);
+  for (const auto &[name, definition] : facts.definitions)
+    if (near.contains(name))
+      search.define(name, definition);
+  for (auto [fact, isTaken] : llvm::zip_equal(facts.facts, taken))
+    if (isTaken)
+      search.assume(fact);
+  return search;
+}
+
 Search Prover::State::searchIn(const Domain &domain, llvm::ArrayRef<IndexExpr> goals) {
-  Search search = base();
+  llvm::SmallVector<IndexExpr> exprs;
+  if (hasManySizes()) {
+    llvm::append_range(exprs, goals);
+    for (const RangedVar &var : domain.vars)
+      llvm::append_values(exprs, var.lo, var.hi);
+    for (const Condition &condition : domain.conditions)
+      llvm::append_values(exprs, condition.lhs, condition.rhs);
+  }
+  Search search = hasManySizes() ? searchOf(exprs) : base();
   for (const IndexExpr &goal : goals)
     search.declare(goal);
   search.addDomain(domain);
@@ -198,6 +267,11 @@ bool Prover::State::alwaysAtCorner(llvm::ArrayRef<Condition> conditions, const D
     auto found = value.find(var);
     return found == value.end() ? std::nullopt : std::optional(found->second);
   };
+  llvm::SmallVector<IndexExpr> mentioned;
+  for (const Condition &condition : conditions)
+    llvm::append_values(mentioned, condition.lhs, condition.rhs);
+  for (const RangedVar &var : domain.vars)
+    llvm::append_values(mentioned, var.lo, var.hi);
   auto isSize = [](const RangedVar &var) { return var.lo.isSize() && var.hi.isSize(); };
 
   // Where a range of the example has one element, both ends are tried, in all combinations for the
@@ -213,7 +287,7 @@ bool Prover::State::alwaysAtCorner(llvm::ArrayRef<Condition> conditions, const D
         return found->second;
       });
     };
-    Search search = base();
+    Search search = searchIn(Domain(), mentioned);
     bool good = true;
     for (const RangedVar &var : domain.vars)
       if (isSize(var))

@@ -11,6 +11,7 @@
 #include "symbolic/Prove.h"
 #include "symbolic/ProveSample.h"
 #include "symbolic/ProveSearch.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace tegula {
 
@@ -28,8 +29,14 @@ struct Trial {
 struct Prover::State {
   SizeFacts facts;
 
-  /// A search that knows the facts; copied for each question.
+  /// A search that knows the facts; copied for each question that a kernel of so many sizes has
+  /// room for.
   const Search &base();
+  /// More sizes than one search holds beside what a question needs.
+  bool hasManySizes();
+  /// A search that knows what the facts say of sizes that stand in `exprs`, and of those that such
+  /// facts connect them with, as far as there is room.
+  Search searchOf(llvm::ArrayRef<IndexExpr> exprs);
   void forget() { known.reset(); }
   bool hasBase() const { return known.has_value(); }
   Search &mutableBase() { return *known; }
@@ -53,6 +60,8 @@ struct Prover::State {
 
 private:
   std::optional<Search> known;
+  llvm::StringSet<> sizes; // in the first facts and definitions
+  size_t factsCounted = 0, definitionsCounted = 0;
 };
 
 } // namespace tegula

@@ -437,6 +437,22 @@ TEST(Prove, ManyPieces) {
   }
 }
 
+/// A search has 250 variables: what is proved of two of a thousand sizes does not depend on the others.
+TEST(Prove, ManySizes) {
+  SizeFacts facts;
+  for (unsigned i = 0; i != 1000; ++i) {
+    std::string n = std::to_string(i);
+    facts.facts.push_back(Condition::lessEqual(ix("N" + n), ix("M" + n)));
+    facts.definitions.push_back({"Q" + n, ix("N" + n + "//4")});
+  }
+  Prover prover(std::move(facts));
+  EXPECT_TRUE(prover.inBounds(ix("d0"), ix("M998"), domainOf("d0 in N998")).proved());
+  EXPECT_TRUE(prover.inBounds(ix("4*d0 + 3"), ix("M7"), domainOf("d0 in Q7")).proved());
+  EXPECT_FALSE(prover.inBounds(ix("d0"), ix("M998"), domainOf("d0 in N997")).proved());
+  EXPECT_FALSE(prover.inBounds(ix("d0"), ix("N5"), domainOf("d0 in M5")).proved());
+  EXPECT_FALSE(prover.proves(Condition::nonNegative(ix("Q7 - 1"))));
+}
+
 TEST(Prove, Counterexamples) {
   Prover prover;
   Outcome outcome = prover.inBounds(ix("d0 + 2"), ix("M"), domainOf("d0 in N"));
