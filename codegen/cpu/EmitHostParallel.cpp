@@ -200,13 +200,24 @@ bool HostEmitter::emitParallelReduction(tgl::ReduceOp op) {
               return SmallVector<Value *>();
             });
           });
+  auto partAt = [&](Value *number) {
+    Value *slot = b.CreateInBoundsGEP(partType, results, number);
+    Accumulator one;
+    for (auto [k, type] : enumerate(types))
+      one.push_back(b.CreateLoad(type, b.CreateStructGEP(partType, slot, k)));
+    return one;
+  };
+  if (op.getKind() == tgl::ReduceKind::Sum &&
+      isa<mlir::FloatType>(op.getReduced().getType())) {
+    Value *sum = emitExactSum(i64(0), count, 1, identity[0],
+                              [&](Value *number) { return partAt(number)[0]; });
+    values[op.getResult()] = resultOf(op, {sum});
+    return true;
+  }
   SmallVector<Value *> total =
       emitLoop(i64(0), count, i64(1), identity, [&](Value *number, ArrayRef<Value *> carried) {
-        Value *slot = b.CreateInBoundsGEP(partType, results, number);
-        Accumulator one;
-        for (auto [k, type] : enumerate(types))
-          one.push_back(b.CreateLoad(type, b.CreateStructGEP(partType, slot, k)));
-        return SmallVector<Value *>(combine(op, Accumulator(carried.begin(), carried.end()), one));
+        return SmallVector<Value *>(
+            combine(op, Accumulator(carried.begin(), carried.end()), partAt(number)));
       });
   values[op.getResult()] = resultOf(op, Accumulator(total.begin(), total.end()));
   return true;
