@@ -205,7 +205,9 @@ Bound tegula::requireInBounds(CheckContext &ctx, const IndexExpr &index, const I
                    (term.factors.empty() || term.coefficient > 0);
   if (std::optional<Report> record =
           warnGuard(ctx, onlySmall ? Code::GuardNonNegative : Code::GuardBounds, what.span,
-                    what.what + " leaves " + tensor + " for some sizes", !onlySmall)) {
+                    what.what + (outcome.counterexample ? " leaves " : " may leave ") + tensor +
+                        " for some sizes",
+                    !onlySmall)) {
     if (!example.empty())
       record->note(example);
     record->note(suggestion.needs.empty()
