@@ -103,7 +103,8 @@ private:
     Operation *next = nullptr;
     for (Operation *user : tensor.getUsers()) {
       Operation *op = statement->getBlock()->findAncestorOpInBlock(*user);
-      if (op && op != next && statement->isBeforeInBlock(op) && (!next || op->isBeforeInBlock(next)))
+      if (op && op != next && statement->isBeforeInBlock(op) &&
+          (!next || op->isBeforeInBlock(next)))
         next = op;
     }
     return next;

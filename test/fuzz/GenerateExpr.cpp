@@ -132,6 +132,8 @@ Value Generator::elementary(Value x) {
                                                   {"softsign(", ")", 1, 1},
                                                   {"leaky_relu(", ", negative_slope=0.1)", 1, 4},
                                                   {"1.0 / (2 + abs(", "))", 1, 1},
+                                                  {"nan_to_num(", ")", 1, 4},
+                                                  {"nan_to_num(inf + abs(", "), 0, 2)", 0, 2},
                                                   {"pow(abs(", ") + 1, 1.5)", 4, 12}};
   x = limited(x, 4);
   const Function &function = random.pick(functions);

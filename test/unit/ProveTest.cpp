@@ -437,7 +437,8 @@ TEST(Prove, ManyPieces) {
   }
 }
 
-/// A search has 250 variables: what is proved of two of a thousand sizes does not depend on the others.
+/// A search has 250 variables: what is proved of two of a thousand sizes does not depend on the
+/// others.
 TEST(Prove, ManySizes) {
   SizeFacts facts;
   for (unsigned i = 0; i != 1000; ++i) {

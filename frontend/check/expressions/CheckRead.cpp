@@ -128,6 +128,32 @@ std::optional<Subscript> tegula::evalGroup(CheckContext &ctx, const ast::Subscri
   return result;
 }
 
+/// `t: f16[M, N] = 2*x[i, j]`: the left side shows the dims, where its indices should stand. Gives
+/// it those of the read.
+static bool suggestIndices(CheckContext &ctx, Report &record,
+                           llvm::ArrayRef<ast::Subscript> subscripts) {
+  const ast::Stmt *stmt = ctx.currentStmt;
+  if (!stmt || stmt->kind != ast::Stmt::Assign || stmt->targets.size() != 1 ||
+      !stmt->targets[0].hasColon || !ctx.expansions.empty() ||
+      stmt->targets[0].subscripts.size() != subscripts.size())
+    return false;
+  auto nameOf = [](const ast::Subscript &subscript) -> const ast::Ident * {
+    bool isName = subscript.kind == ast::Subscript::Single &&
+                  subscript.expr->kind == ast::Expr::Name && !subscript.range;
+    return isName ? &subscript.expr->name : nullptr;
+  };
+  std::vector<Edit> edits;
+  for (auto [dim, index] : llvm::zip_equal(stmt->targets[0].subscripts, subscripts)) {
+    const ast::Ident *name = nameOf(index);
+    const Entity *size = nameOf(dim) ? ctx.lookup(nameOf(dim)->name) : nullptr;
+    if (!name || ctx.lookup(name->name) || !size || size->kind != Entity::Scalar)
+      return false;
+    edits.push_back({dim.span, name->name});
+  }
+  record.fix("the left side takes the indices, whose ranges follow", std::move(edits));
+  return true;
+}
+
 static std::optional<std::vector<Subscript>>
 evalSubscripts(CheckContext &ctx, llvm::ArrayRef<ast::Subscript> subscripts, const TensorInfo &info,
                Span span) {
@@ -181,10 +207,12 @@ evalSubscripts(CheckContext &ctx, llvm::ArrayRef<ast::Subscript> subscripts, con
                      "there is no subscript '" + name + "': values broadcast by name");
           return std::nullopt;
         }
-        ctx.report(Code::FreeIndex, subscript.span,
-                   "index '" + name + "' is not on the left side and nothing reduces over it")
-            .note("put it on the left, or reduce over it: sum(" + ctx.text(span).str() + " for " +
-                  name + ")");
+        Report record =
+            ctx.report(Code::FreeIndex, subscript.span,
+                       "index '" + name + "' is not on the left side and nothing reduces over it");
+        if (!suggestIndices(ctx, record, subscripts))
+          record.note("put it on the left, or reduce over it: sum(" + ctx.text(span).str() +
+                      " for " + name + ")");
         failed = true;
         result.push_back({});
         continue;
