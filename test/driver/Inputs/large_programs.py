@@ -33,8 +33,16 @@ def cat(count):
     return f"kernel k({parameters}) -> (y: f32[{sizes}]) {{\n  y = cat({names})\n}}\n"
 
 
+def apart(count):
+    """Sums of tensors that have no size in common."""
+    parameters = ", ".join(f"x{n}: f32[N{n}]" for n in range(count))
+    lines = [f"  s{n} = sum(x{n}[j] for j)" for n in range(count)]
+    total = " + ".join(f"s{n}" for n in range(count))
+    return "\n".join([f"kernel k({parameters}) -> (y: f32[N0]) {{", *lines, f"  y[i] = x0[i] + {total}", "}\n"])
+
+
 PROGRAMS = {"softmax": nested("softmax", 20), "log_softmax": nested("log_softmax", 20), "square": nested("square", 32),
-            "sums": sums(1000), "chain": chain(1000), "cat": cat(200),
+            "sums": sums(1000), "chain": chain(3000), "cat": cat(200), "apart": apart(300),
             "huge": "kernel k(x: f32[576460752303423488]) -> (y: f32) {\n  y = sum(x[i] for i)\n}\n"}
 for name, text in PROGRAMS.items():
     (pathlib.Path(sys.argv[1]) / f"{name}.tgl").write_text(text)
