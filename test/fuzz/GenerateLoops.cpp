@@ -30,6 +30,8 @@ private:
     for (const auto &[other, value] : program.sizes)
       if (other == name)
         return value;
+    if (size_t at = name.find('*'); at != std::string::npos)
+      return sizeOf(name.substr(0, at)) * sizeOf(name.substr(at + 1));
     return std::stoll(name);
   }
   GeneratedTensor tensor(const std::string &name, const std::string &type,
@@ -220,9 +222,12 @@ void LoopGenerator::elementwise() {
     line("g[" + b + "d] = " + whole("g[" + b + "d] - h[" + b + "d]"));
   if (isOverwritten)
     line("z[" + b + pick({"D - 1 - d", "d"}) + "] = h[" + b + "d] for d in D");
-  line("y[" + b + "t, d] = h[" + b + "d]" + (hasOther ? " + g[" + b + "d]" : ""));
+  bool isFlat = random.chance(30);
+  line("y[" + b + (isFlat ? "t*D + d" : "t, d") + "] = h[" + b + "d]" +
+       (hasOther ? " + g[" + b + "d]" : ""));
   endLoop();
-  output("y", withBatch({"T", "D"}));
+  output("y",
+         withBatch(isFlat ? std::vector<std::string>{"T*D"} : std::vector<std::string>{"T", "D"}));
 }
 
 /// Elements of the step before at other places, the same for all, or of another batch.

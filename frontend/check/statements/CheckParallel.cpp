@@ -203,8 +203,9 @@ static bool mayMeetOtherPoint(CheckContext &ctx, const BlockAccess &a, const Blo
         exprs.push_back(own);
       }
     common.domain = domainOf(ctx, exprs, /*withLoops=*/false, /*withPath=*/false);
-    llvm::erase_if(common.domain.vars,
-                   [&](const RangedVar &var) { return isShared(var.position); });
+    for (const RangedVar &var : common.domain.vars)
+      if (isShared(var.position))
+        common.subscripts.push_back(IndexExpr::dim(var.position));
     return ctx.prover->injective(common).proved();
   };
   if (tellApart(true) || (llvm::any_of(a.image.subscripts, variesInside) && tellApart(false)))

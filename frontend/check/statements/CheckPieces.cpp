@@ -120,6 +120,15 @@ bool tegula::checkInjective(CheckContext &ctx, LeftSide &left, Stmt &out) {
   llvm::SmallVector<IndexExpr> exprs;
   for (unsigned id : along)
     exprs.push_back(IndexExpr::dim(id));
+  // Points are in the same iteration of the loops around. Those of a block are each in one of its
+  // own of the loops inside.
+  size_t loopsAround = ctx.block.isActive ? ctx.block.loops : ctx.loops.size();
+  for (auto [depth, id] : llvm::enumerate(ctx.loops))
+    if (llvm::is_contained(used, id)) {
+      exprs.push_back(IndexExpr::dim(id));
+      if (depth < loopsAround)
+        image.subscripts.push_back(IndexExpr::dim(id));
+    }
   image.domain = domainOf(ctx, exprs, false, true);
   for (const Subscript &value : left.values)
     image.subscripts.push_back(value.index);
