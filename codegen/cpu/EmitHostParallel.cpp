@@ -207,8 +207,7 @@ bool HostEmitter::emitParallelReduction(tgl::ReduceOp op) {
       one.push_back(b.CreateLoad(type, b.CreateStructGEP(partType, slot, k)));
     return one;
   };
-  if (op.getKind() == tgl::ReduceKind::Sum &&
-      isa<mlir::FloatType>(op.getReduced().getType())) {
+  if (op.getKind() == tgl::ReduceKind::Sum && isa<mlir::FloatType>(op.getReduced().getType())) {
     Value *sum = emitExactSum(i64(0), count, 1, identity[0],
                               [&](Value *number) { return partAt(number)[0]; });
     values[op.getResult()] = resultOf(op, {sum});
