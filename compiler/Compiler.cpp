@@ -21,8 +21,6 @@
 #include "ir/tgl/Tgl.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/tile/TilePipeline.h"
-#include "strategies/ScheduleBlock.h"
-#include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
@@ -94,7 +92,7 @@ public:
     if (options.listTiles)
       listTiles();
     if (mismatches)
-      kernel->launches = explainLaunches(entry(), *mismatches);
+      kernel->launches = explainLaunches(entry(), *matches, *mismatches);
     if (options.stopAfter < Phase::Lower)
       return std::move(kernel);
 
@@ -166,11 +164,13 @@ private:
   /// Of the scheduled program.
   void listTiles() {
     ir->walk([&](tgl::ParallelOp op) {
-      if (!TensorTile::of(op))
+      const StatementMatch *match = matches->find(op);
+      StatementCost cost = match ? match->strategy.cost(*match) : StatementCost();
+      if (cost.choices.empty())
         return;
       std::vector<TileOption> &options = kernel->tiles.emplace_back();
-      for (const RankedTile &one : rankTiles(op))
-        options.push_back({one.tile.fullName(), one.clocks});
+      for (const StatementCost::Choice &one : cost.choices)
+        options.push_back({one.name, one.clocks});
     });
   }
 
@@ -188,7 +188,7 @@ private:
   }
   bool honoursSchedule() {
     return honoursSchedule([&](const ScheduleSetting &setting) {
-      return whyRefused(entry(), setting, targetOf(options, runs.get()));
+      return whyRefused(entry(), setting, targetOf(options, runs.get()), *matches);
     });
   }
 
@@ -227,6 +227,7 @@ private:
     pipeline.runs = runs;
     pipeline.target = targetOf(options, runs.get());
     pipeline.sizes = options.sizes;
+    pipeline.matches = matches;
     if (std::string tiles = kernel->choice.tensorTile(); !tiles.empty())
       pipeline.tensorTile = tiles;
     mlir::PassManager manager(&context);
@@ -246,6 +247,7 @@ private:
     PipelineOptions pipeline = options.pipeline;
     pipeline.runs = runs;
     pipeline.target = targetOf(options, runs.get());
+    pipeline.matches = matches;
     bool good = true;
     auto runManager = [&](auto build) {
       mlir::PassManager manager(&context);
@@ -404,11 +406,12 @@ private:
     EmitterOptions emitter = deviceOptionsOf(options, runs.get());
     kernel->alignment = options.alignment;
     Expected<DeviceCode> lowered =
-        lowerTo<DeviceCode>(code, [&] { return emitDevice(entry(), code, emitter); });
+        lowerTo<DeviceCode>(code, [&] { return emitDevice(entry(), code, emitter, *matches); });
     if (!lowered)
       return lowered.takeError();
     refusesClusters = !options.checked && !honoursSchedule([&](const ScheduleSetting &setting) {
-      return whyRefused(entry(), setting, lowered->clusters);
+      return whyRefused(entry(), setting, targetOf(options, runs.get()), *matches,
+                        lowered->clusters);
     });
     if (refusesClusters)
       return Error::success();
@@ -477,6 +480,7 @@ private:
   std::shared_ptr<PassRuns> runs; // null: every pass runs
   std::unique_ptr<checked::Program> program;
   mlir::OwningOpRef<mlir::ModuleOp> ir;
+  std::shared_ptr<StatementMatches> matches = std::make_shared<StatementMatches>(); // of `ir`
 };
 } // namespace
 

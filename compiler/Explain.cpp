@@ -10,10 +10,6 @@
 #include "compiler/Work.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/Remarks.h"
-#include "strategies/contraction/plan/TensorTile.h"
-#include "strategies/product_reduction/plan/ProductReduction.h"
-#include "strategies/recurrence/plan/Recurrence.h"
-#include "strategies/scan/plan/ScanTile.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -182,52 +178,25 @@ static std::optional<double> operationsOf(tgl::LaunchOp launch) {
   return isKnown ? std::optional(operations) : std::nullopt;
 }
 
-static LaunchUnit unitOf(MmaType type) {
-  return type == MmaType::TF32 ? LaunchUnit::TensorSingle
-         : isBytes(type)       ? LaunchUnit::TensorBytes
-                               : LaunchUnit::TensorHalf;
-}
-
 /// The tile and the unit of the launch's first statement that has a tile.
-static void describeTile(tgl::LaunchOp launch, LaunchExplanation &explanation) {
+static void describeTile(tgl::LaunchOp launch, StatementMatches &matches,
+                         LaunchExplanation &explanation) {
   bool hasDoubles = false;
   launch.walk([&](tgl::ReduceOp reduce) { hasDoubles |= reduce.getType().isF64(); });
   explanation.unit = hasDoubles ? LaunchUnit::Lanes64 : LaunchUnit::Lanes32;
   for (auto op : launch.getBody().getOps<tgl::ParallelOp>()) {
-    if (std::optional<TensorTile> tile = TensorTile::of(op)) {
-      explanation.tile = tile->fullName();
-      if (Matched<TensorProduct> product = matchTensorProduct(op))
-        explanation.unit = unitOf(product->operands.front().type);
-      return;
-    }
-    if (std::optional<TileLoopShape> tile = TileLoopShape::of(op)) {
-      explanation.tile = std::to_string(tile->rows()) + " rows, " + std::to_string(tile->columns) +
-                         " points of the loop";
-      if (Matched<TileLoopPlan> plan = planTileLoop(op))
-        explanation.unit = LaunchUnit::TensorHalf;
-      return;
-    }
-    if (std::optional<ProductReductionShape> shape = ProductReductionShape::of(op)) {
-      explanation.tile = shape->name();
-      Matched<ProductReductionPlan> plan = planProductReduction(op);
-      bool isF32 = plan && plan->hasF32();
-      explanation.unit = isF32 ? LaunchUnit::TensorSingle : LaunchUnit::TensorHalf;
-      return;
-    }
-    if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op)) {
-      explanation.tile = "clusters of " + std::to_string(shape->cluster) + " blocks of " +
-                         std::to_string(shape->threads) + " threads";
-      return;
-    }
-    for (auto loop : op.getBody().getOps<tgl::ForOp>())
-      if (std::optional<ScanTile> tile = ScanTile::of(loop)) {
-        explanation.tile = "scan in tiles of " + std::to_string(tile->steps()) + " steps";
-        return;
-      }
+    const StatementMatch *match = matches.find(op);
+    StatementCost cost = match ? match->strategy.cost(*match) : StatementCost();
+    if (cost.tile.empty())
+      continue;
+    explanation.tile = cost.tile;
+    explanation.unit = cost.unit.value_or(explanation.unit);
+    return;
   }
 }
 
 std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
+                                                       StatementMatches &matches,
                                                        ArrayRef<CollectedRemark> remarks) {
   std::vector<LaunchExplanation> result;
   kernel.walk([&](tgl::LaunchOp launch) {
@@ -237,7 +206,7 @@ std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
     explanation.strategy = launch.getStrategy().value_or("general").str();
     explanation.bytes = trafficOf(launch);
     explanation.operations = operationsOf(launch);
-    describeTile(launch, explanation);
+    describeTile(launch, matches, explanation);
     DenseSet<mlir::Location> locations;
     launch.walk([&](mlir::Operation *op) { locations.insert(op->getLoc()); });
     for (mlir::Operation *around = launch->getParentOp(); around != kernel;

@@ -16,7 +16,7 @@
 #ifndef TEGULA_COMPILER_EXPLAIN_H
 #define TEGULA_COMPILER_EXPLAIN_H
 
-#include "ir/tgl/Tgl.h"
+#include "strategies/StatementMatches.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +32,6 @@ struct StrategyMismatch {
   bool isOther = false; ///< the launch has nothing of what the strategy computes
 };
 
-/// The units that do the operations of a launch.
-enum class LaunchUnit { Lanes32, Lanes64, TensorHalf, TensorSingle, TensorBytes };
 llvm::StringRef toString(LaunchUnit unit); ///< "tensor cores, f16 or bf16"
 
 struct LaunchExplanation {
@@ -60,7 +58,7 @@ std::shared_ptr<std::vector<CollectedRemark>> collectMismatches(mlir::MLIRContex
 std::string placeOf(mlir::Location location);
 
 /// The launches of a scheduled kernel, in order.
-std::vector<LaunchExplanation> explainLaunches(tgl::KernelOp kernel,
+std::vector<LaunchExplanation> explainLaunches(tgl::KernelOp kernel, StatementMatches &matches,
                                                llvm::ArrayRef<CollectedRemark> remarks);
 
 } // namespace tegula

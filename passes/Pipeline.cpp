@@ -9,7 +9,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
-#include "strategies/Strategy.h"
+#include "strategies/StatementMatches.h"
 #include "support/Switches.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -33,10 +33,21 @@ public:
       return;
     if (auto *counted = dynamic_cast<CountedBase *>(pass.get()))
       counted->counters = options.counters;
+    if (auto *matching = dynamic_cast<MatchingPass *>(pass.get()); matching && options.matches)
+      matching->matches = options.matches;
     if (pass->getOpName() == KernelOp::getOperationName() || !pass->getOpName())
       manager->addNestedPass<KernelOp>(std::move(pass));
     else
       manager->addPass(std::move(pass));
+  }
+
+  /// A pass that serves some strategies alone: where one of them is on.
+  void addPreparation(std::unique_ptr<Pass> pass) {
+    if (llvm::any_of(strategies(), [&](const Strategy *strategy) {
+          return !llvm::is_contained(options.disabled, strategy->name()) &&
+                 llvm::is_contained(strategy->preparations(options.target), pass->getArgument());
+        }))
+      add(std::move(pass));
   }
 
   /// What the phase guarantees from here on.
@@ -111,9 +122,7 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
   // Attention by equations: while the statements of a softmax stand apart.
-  bool hasTileLoops = options.target.hasWgmma && !llvm::is_contained(options.disabled, "tile-loop");
-  if (hasTileLoops)
-    pipeline.add(createOnlineSoftmaxPass());
+  pipeline.addPreparation(createOnlineSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
@@ -160,12 +169,10 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     windowOptions.target = options.target.text();
     pipeline.add(createOrderWindowsPass(windowOptions));
     // What reduces a product's results begins in its tiles: while it has the product's axes.
-    if (!llvm::is_contained(options.disabled, "contraction")) {
-      ReduceInTilesPassOptions partOptions;
-      partOptions.tensorTile = options.tensorTile;
-      partOptions.target = options.target.text();
-      pipeline.add(createReduceInTilesPass(partOptions));
-    }
+    ReduceInTilesPassOptions partOptions;
+    partOptions.tensorTile = options.tensorTile;
+    partOptions.target = options.target.text();
+    pipeline.addPreparation(createReduceInTilesPass(partOptions));
   }
   // Vectors and parts for threads come from long axes.
   CollapseAxesPassOptions collapseOptions;
@@ -179,20 +186,24 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     // ...and what follows from them in a statement with points of its own.
     pipeline.add(createSpreadNestsPass());
     // Long scans that stand alone now, into tiles.
-    pipeline.add(createSplitScansPass());
+    pipeline.addPreparation(createSplitScansPass());
   }
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
   scheduleOptions.target = options.target.text();
   scheduleOptions.tensorTile = options.tensorTile;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
-  // A strategy counts as a pass that runs before its choice.
+  // A strategy counts as a pass that runs before its choice, and so does what can be taken of it.
   if (options.runs) {
+    auto ask = [&](StringRef name) {
+      if (!options.runs->shouldRun(name, ""))
+        scheduleOptions.without.push_back(name.str());
+    };
     for (const Strategy *strategy : strategies())
-      if (strategy != &generalStrategy() && !options.runs->shouldRun(strategy->name(), ""))
-        scheduleOptions.without.push_back(strategy->name().str());
-    if (!options.runs->shouldRun("async-stores", "")) // of strategy `recurrence`
-      scheduleOptions.without.push_back("async-stores");
+      if (strategy->isOptional())
+        ask(strategy->name());
+    for (const Strategy *strategy : strategies())
+      llvm::for_each(strategy->switches(), ask);
   }
   pipeline.add(createSchedulePass(scheduleOptions));
   pipeline.endPhase(Phase::Schedule);

@@ -21,6 +21,7 @@
 #include <vector>
 
 namespace tegula {
+class StatementMatches;
 
 struct PipelineOptions {
   TargetInfo target = TargetInfo::host();
@@ -46,6 +47,8 @@ struct PipelineOptions {
   bool checkInvariants = true;
   /// Where passes count what they do, if anywhere.
   std::shared_ptr<Counters> counters;
+  /// Where the schedule keeps its matches, and later passes read them; null: each pass for itself.
+  std::shared_ptr<StatementMatches> matches;
   /// Print the times of all passes when the pass manager has run.
   bool timing = false;
 };

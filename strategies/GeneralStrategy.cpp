@@ -201,15 +201,33 @@ static void scheduleNest(ParallelOp nest, ScheduleCounts &counts) {
     scheduleInner(region, vectorAxis != nullptr, counts);
 }
 
+void tegula::orderAxes(LaunchOp launch, ScheduleCounts &counts) {
+  for (Operation &op : llvm::make_early_inc_range(launch.getBody().front()))
+    if (auto nest = dyn_cast<ParallelOp>(op))
+      scheduleNest(nest, counts);
+}
+
 namespace {
+/// Every statement: its mapping is the shape.
+struct GeneralMatch final : StatementMatch {
+  explicit GeneralMatch(ParallelOp op) : StatementMatch(generalStrategy(), op) {}
+  Attribute attribute() const override { return ParallelOp(op).getMappingAttr(); }
+};
+
 class General final : public Strategy {
 public:
   StringRef name() const override { return "general"; }
-  bool applies(LaunchOp, const ScheduleRequest &) const override { return true; }
-  void schedule(LaunchOp launch, const ScheduleRequest &, ScheduleCounts &counts) const override {
-    for (Operation &op : llvm::make_early_inc_range(launch.getBody().front()))
-      if (auto nest = dyn_cast<ParallelOp>(op))
-        scheduleNest(nest, counts);
+  StringRef attributeName() const override { return "mapping"; }
+  bool isOptional() const override { return false; }
+  bool isFor(const TargetInfo &) const override { return true; }
+  Match match(ParallelOp op, const ScheduleRequest &) const override { return restore(op); }
+  Match restore(ParallelOp op) const override {
+    return std::unique_ptr<StatementMatch>(std::make_unique<GeneralMatch>(op));
+  }
+  unsigned &counterIn(ScheduleCounts &counts) const override { return counts.general; }
+  StatementCost cost(const StatementMatch &) const override { return {}; }
+  StringRef settings() const override {
+    return "cluster, where several nests read a row that shared memory keeps";
   }
 };
 } // namespace

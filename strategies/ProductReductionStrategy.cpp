@@ -10,29 +10,39 @@
 // would run on SIMT lanes otherwise. Its block is made in the tile dialect (passes/tile).
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/Strategy.h"
-#include "strategies/product_reduction/plan/ProductReduction.h"
+#include "strategies/ProductReductionStrategy.h"
 
-using namespace mlir;
+using namespace llvm;
 using namespace tegula;
 using namespace tegula::tgl;
 
 namespace {
-class ProductReductionStrategy final : public StatementStrategy {
+class ProductReductionStrategy final : public Strategy {
 public:
-  ProductReductionStrategy() : StatementStrategy("product-reduction", "product_tile") {}
+  StringRef name() const override { return "product-reduction"; }
+  StringRef attributeName() const override { return ProductReductionShape::attributeName; }
 
-protected:
-  Matched<Attribute> match(ParallelOp op, const ScheduleRequest &request) const override {
-    Matched<ProductReductionPlan> plan = planProductReduction(op);
-    if (!plan)
-      return plan.mismatch();
-    return attributeOf(chooseProductReductionShape(*plan, request.target, request.tensorTile), op);
+  Match match(ParallelOp op, const ScheduleRequest &request) const override {
+    return ProductReductionMatch::make(
+        op, planProductReduction(op), [&](const ProductReductionPlan &plan) {
+          return chooseProductReductionShape(plan, request.target, request.tensorTile);
+        });
+  }
+  Match restore(ParallelOp op) const override {
+    return ProductReductionMatch::restore(op, planProductReduction(op),
+                                          ProductReductionShape::of(op));
+  }
+
+  StatementCost cost(const StatementMatch &match) const override {
+    const auto &reduction = cast<ProductReductionMatch>(match);
+    LaunchUnit unit =
+        reduction.plan.hasF32() ? LaunchUnit::TensorSingle : LaunchUnit::TensorHalf;
+    return {reduction.shape.name(), unit, {}};
   }
 };
 } // namespace
 
-const StatementStrategy &tegula::productReductionStrategy() {
+const Strategy &tegula::productReductionStrategy() {
   static const ProductReductionStrategy instance;
   return instance;
 }

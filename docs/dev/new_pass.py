@@ -144,7 +144,7 @@ def add_to_pipeline(text, previous, addition):
     """`text` with the statement, a comment and a call, behind the first one that adds the pass `previous`; nothing
     where there is none. In the same block; behind the whole of an `if` whose branches have no braces, so that what
     is added does not become one of them."""
-    found = re.search(rf"^( +)pipeline\.add\(create{previous}Pass\(.*\)\);\n", text, re.MULTILINE)
+    found = re.search(rf"^( +)pipeline\.add(?:Preparation)?\(create{previous}Pass\(.*\)\);\n", text, re.MULTILINE)
     if not found:
         return None
     indent, end = found.group(1), found.end()

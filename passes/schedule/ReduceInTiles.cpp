@@ -8,7 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Nest.h"
-#include "strategies/ScheduleBlock.h"
+#include "strategies/ContractionStrategy.h"
 #include "strategies/contraction/plan/TileReductions.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/Remarks.h"
 #include "passes/Passes.h"
-#include "strategies/Strategy.h"
+#include "strategies/StatementMatches.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -19,29 +19,60 @@ namespace tegula {
 } // namespace tegula
 
 namespace {
-struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
+struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>>, MatchingPass {
   using Counted::Counted;
 
   void runOnOperation() override {
     FailureOr<TargetInfo> machine = parseTarget(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
-    ScheduleRequest request{*machine, tensorTile, !llvm::is_contained(without, "async-stores")};
+    std::vector<std::string> off(without.begin(), without.end());
+    SmallVector<ScheduleSetting> settings = scheduleSettings(getOperation());
+    ScheduleRequest request{*machine, tensorTile, off, settings};
     ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {
+      orderAxes(launch, counts);
       for (const Strategy *strategy : strategies())
-        if (!llvm::is_contained(without, strategy->name()) && strategy->applies(launch, request)) {
-          strategy->schedule(launch, request, counts);
-          launch.setStrategy(strategy->name());
-          remark::passed(launch.getLoc(), remark::RemarkOpts::name("strategy")
-                                              .category(strategy->name())
-                                              .function(launch.getName()));
+        if (!request.isOff(strategy->name()) && strategy->isFor(request.target) &&
+            schedule(launch, *strategy, request, counts))
           break;
-        }
     });
     count("parallels reordered", counts.axesReordered);
     count("statements tiled for tensor cores", counts.tiled);
     count("loops with resident weights", counts.resident);
+  }
+
+  /// Whether the strategy computes the launch: some statement of it, or, if no other strategy does,
+  /// whatever it has. Where it does not, and somebody listens, remarks say why.
+  bool schedule(LaunchOp launch, const Strategy &strategy, ScheduleRequest &request,
+                ScheduleCounts &counts) {
+    SmallVector<Mismatch> mismatches;
+    bool isTaken = !strategy.isOptional();
+    for (ParallelOp op : launch.getBody().getOps<ParallelOp>()) {
+      request.tiledBefore = counts.tiled;
+      Strategy::Match match = strategy.match(op, request);
+      if (!match) {
+        mismatches.push_back(match.mismatch());
+        if (!mismatches.back().where)
+          mismatches.back().where = op;
+        continue;
+      }
+      isTaken = true;
+      ++strategy.counterIn(counts);
+      op->setAttr(strategy.attributeName(), (*match)->attribute());
+      matches->keep(std::move(*match));
+    }
+    if (!isTaken) {
+      for (const Mismatch &mismatch : mismatches)
+        if (!mismatch.reason.empty())
+          remarkMismatch(launch, strategy.name(), mismatch);
+      return false;
+    }
+    launch.setStrategy(strategy.name());
+    remark::passed(
+        launch.getLoc(),
+        remark::RemarkOpts::name("strategy").category(strategy.name()).function(launch.getName()));
+    return true;
   }
 };
 } // namespace

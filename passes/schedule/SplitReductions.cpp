@@ -10,6 +10,7 @@
 #include "passes/analysis/Nest.h"
 #include "passes/analysis/SameValue.h"
 #include "strategies/ScheduleBlock.h"
+#include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

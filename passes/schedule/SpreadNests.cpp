@@ -9,6 +9,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Nest.h"
 #include "strategies/ScheduleBlock.h"
+#include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

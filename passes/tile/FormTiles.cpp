@@ -9,7 +9,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/tile/TilePasses.h"
-#include "strategies/product_reduction/plan/ProductReduction.h"
+#include "strategies/ProductReductionStrategy.h"
+#include "strategies/StatementMatches.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -206,7 +207,7 @@ private:
   }
 };
 
-struct FormTilesPass : Counted<tegula::impl::FormTilesPassBase<FormTilesPass>> {
+struct FormTilesPass : Counted<tegula::impl::FormTilesPassBase<FormTilesPass>>, MatchingPass {
   using Counted::Counted;
 
   void runOnOperation() override {
@@ -216,15 +217,15 @@ struct FormTilesPass : Counted<tegula::impl::FormTilesPassBase<FormTilesPass>> {
     });
     unsigned formed = 0;
     for (tgl::ParallelOp op : statements) {
-      std::optional<ProductReductionShape> shape = ProductReductionShape::of(op);
-      if (!shape)
-        continue;
-      Matched<ProductReductionPlan> plan = planProductReduction(op);
-      if (!plan) {
-        op.emitError() << "has a tile, but " << plan.mismatch().reason;
+      Matched<const StatementMatch *> match = matches->of(op);
+      if (!match) {
+        op.emitError() << "has a tile, but " << match.mismatch().reason;
         return signalPassFailure();
       }
-      KernelBuilder(*plan, *shape).run();
+      const auto *reduction = llvm::dyn_cast_or_null<ProductReductionMatch>(*match);
+      if (!reduction)
+        continue;
+      KernelBuilder(reduction->plan, reduction->shape).run();
       ++formed;
     }
     count("kernels formed", formed);

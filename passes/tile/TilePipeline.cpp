@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/tile/TilePasses.h"
+#include "strategies/StatementMatches.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -41,6 +42,8 @@ static void add(OpPassManager &manager, const PipelineOptions &options, Passes p
       continue;
     if (auto *counted = dynamic_cast<CountedBase *>(pass.get()))
       counted->counters = options.counters;
+    if (auto *matching = dynamic_cast<MatchingPass *>(pass.get()); matching && options.matches)
+      matching->matches = options.matches;
     manager.addNestedPass<tgl::KernelOp>(std::move(pass));
   }
 }

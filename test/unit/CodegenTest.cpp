@@ -70,6 +70,7 @@ class Codegen : public ::testing::Test {
 protected:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::shared_ptr<StatementMatches> matches = std::make_shared<StatementMatches>();
 
   tgl::KernelOp schedule(StringRef text, Machine machine) {
     context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
@@ -78,6 +79,7 @@ protected:
     mlir::PassManager manager(&context);
     PipelineOptions options;
     options.target = machine == Machine::GPU ? TargetInfo::gpu(90, true) : TargetInfo::host();
+    options.matches = matches;
     buildPipeline(manager, options);
     EXPECT_TRUE(succeeded(manager.run(*module)));
     return *module->getOps<tgl::KernelOp>().begin();
@@ -137,7 +139,7 @@ TEST_F(Codegen, SoftmaxOnTheDevice) {
     auto machine = createDeviceMachine(arch);
     ASSERT_TRUE(bool(machine)) << toString(machine.takeError());
     applyDeviceTarget(code, **machine);
-    Expected<DeviceCode> device = emitDevice(kernel, code, EmitterOptions());
+    Expected<DeviceCode> device = emitDevice(kernel, code, EmitterOptions(), *matches);
     ASSERT_TRUE(bool(device)) << toString(device.takeError());
     ASSERT_FALSE(verifyModule(code, &errs()));
     optimizeForDevice(code, **machine);
@@ -152,6 +154,47 @@ TEST_F(Codegen, SoftmaxOnTheDevice) {
     }
     ASSERT_TRUE(bool(cubin)) << toString(cubin.takeError()) << ptx;
   }
+}
+
+constexpr const char *productText = R"(
+tgl.kernel @product(%a: !tgl.tensor<[M, 512], f16> {tgl.name = "a", tgl.role = "in"},
+                    %b: !tgl.tensor<[512, N], f16> {tgl.name = "b", tgl.role = "in"},
+                    %c: !tgl.tensor<[M, N], f32> {tgl.name = "c", tgl.role = "out"})
+    sizes [M = 0 : 0, N = 1 : 1] {
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %s = tgl.reduce sum (%k = 0 to 512) -> f32 {
+      %x = tgl.read %a[%i, %k] : !tgl.tensor<[M, 512], f16>
+      %y = tgl.read %b[%k, %j] : !tgl.tensor<[512, N], f16>
+      %p = arith.mulf %x, %y : f32
+      tgl.yield %p : f32
+    }
+    tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+}
+)";
+
+TEST_F(Codegen, MatchOfTheScheduleIsLowered) {
+  tgl::KernelOp kernel = schedule(productText, Machine::GPU);
+  EmitterOptions options;
+  options.target = TargetInfo::gpu(90, true);
+  auto codeOf = [&](StatementMatches &from) {
+    LLVMContext llvmContext;
+    Module code("test", llvmContext);
+    Expected<DeviceCode> device = emitDevice(kernel, code, options, from);
+    EXPECT_TRUE(bool(device)) << toString(device.takeError());
+    std::string text;
+    raw_string_ostream stream(text);
+    code.print(stream, nullptr);
+    return text;
+  };
+  std::string kept = codeOf(*matches);
+  EXPECT_EQ(matches->numRestored(), 0u);
+  EXPECT_NE(kept.find("_tile("), std::string::npos);
+  // From the attribute alone the same match is made again, once.
+  StatementMatches restored;
+  EXPECT_EQ(codeOf(restored), kept);
+  EXPECT_EQ(codeOf(restored), kept);
+  EXPECT_EQ(restored.numRestored(), 1u);
 }
 
 /// Kernels of so many steps each, all of which call a function of the module and use its table and

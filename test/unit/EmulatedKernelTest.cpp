@@ -96,13 +96,14 @@ public:
       emitter.target.clusterBlocks = pipeline.target.clusterBlocks = row.cluster;
       emitter.target.sharedBytes = row.n * 4 / row.cluster + (8 << 10);
     }
+    pipeline.matches = std::make_shared<StatementMatches>();
     buildPipeline(manager, pipeline);
     EXPECT_TRUE(succeeded(manager.run(*ir)));
     auto machine = cantFail(createDeviceMachine("sm_90a"));
     module = std::make_unique<llvm::Module>("rows", context);
     applyDeviceTarget(*module, *machine);
     Expected<DeviceCode> device =
-        emitDevice(*ir->getOps<tgl::KernelOp>().begin(), *module, emitter);
+        emitDevice(*ir->getOps<tgl::KernelOp>().begin(), *module, emitter, *pipeline.matches);
     EXPECT_TRUE(bool(device)) << toString(device.takeError());
     plan = device->plan;
     optimizeForDevice(*module, *machine);

@@ -20,8 +20,6 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static constexpr StringRef attributeName = "tile";
-
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
 
 //===----------------------------------------------------------------------===//

@@ -109,6 +109,8 @@ struct TensorTile {
   std::string fullName() const;
   bool isNamed(llvm::StringRef wanted) const { return wanted == name() || wanted == fullName(); }
   int64_t threads() const { return warpRows * warpColumns * 32; }
+  /// Of the statement.
+  static constexpr llvm::StringLiteral attributeName = "tile";
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   /// The tile that the strategy chose for the statement; nothing where it chose none.
   static std::optional<TensorTile> of(tgl::ParallelOp op);

@@ -13,8 +13,6 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static constexpr llvm::StringRef attributeName = "product_tile";
-
 namespace {
 class Matcher : MatcherBase {
 public:

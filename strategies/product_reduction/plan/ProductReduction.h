@@ -41,6 +41,8 @@ struct ProductReductionShape {
   int64_t rows = 128, columns = 64, depth = 64;
 
   std::string name() const; ///< `128x64x64`
+  /// Of the statement.
+  static constexpr llvm::StringLiteral attributeName = "product_tile";
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   /// What the strategy chose for the statement; nothing where it chose nothing.
   static std::optional<ProductReductionShape> of(tgl::ParallelOp op);

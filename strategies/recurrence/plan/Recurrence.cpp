@@ -15,8 +15,6 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static constexpr llvm::StringLiteral attributeName = "recurrence";
-
 //===----------------------------------------------------------------------===//
 // The plan
 //===----------------------------------------------------------------------===//

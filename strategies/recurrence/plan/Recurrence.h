@@ -103,6 +103,8 @@ struct RecurrenceShape {
     return std::max<int64_t>(0, weights - weightsInRegisters()) * threads * sizeof(float);
   }
 
+  /// Of the statement.
+  static constexpr llvm::StringLiteral attributeName = "recurrence";
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   static std::optional<RecurrenceShape> of(tgl::ParallelOp op);
 };

@@ -107,14 +107,15 @@ Matched<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop 
   return tile;
 }
 
-std::optional<PrefixLoop> tegula::matchLookBackScan(ParallelOp statement) {
+Matched<PrefixLoop> tegula::matchLookBackScan(ParallelOp statement) {
   auto loops = statement.getBody().front().getOps<ForOp>();
+  Mismatch other{"", "", statement, /*isOther=*/true}; // tgl-split-scans has told why
   if (!llvm::hasSingleElement(loops) || !ScanTile::of(*loops.begin()))
-    return std::nullopt;
+    return other;
   bool isAlone = llvm::all_of(statement.getBody().front(), [](Operation &op) {
     return isa<ForOp>(op) || (!op.getNumRegions() && !isa<WriteOp, TempOp>(op));
   });
   if (!isAlone)
-    return std::nullopt;
+    return other;
   return matchPrefixLoop(*loops.begin());
 }

@@ -21,6 +21,7 @@
 namespace tegula {
 
 struct ScanTile {
+  /// Of the loop, and of the scheduled statement.
   static constexpr llvm::StringLiteral attributeName = "scan_tile";
   static constexpr int64_t threads = 256;
 
@@ -48,7 +49,7 @@ Matched<ScanTile> chooseScanTile(tgl::ParallelOp statement, const PrefixLoop &pr
                                  int64_t threads);
 
 /// The loop of a statement that is nothing but one in tiles.
-std::optional<PrefixLoop> matchLookBackScan(tgl::ParallelOp statement);
+Matched<PrefixLoop> matchLookBackScan(tgl::ParallelOp statement);
 
 } // namespace tegula
 

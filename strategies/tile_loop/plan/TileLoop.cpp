@@ -19,7 +19,6 @@ using mlir::BlockArgument;
 using tgl::ReduceKind;
 using tgl::ValueExpr;
 
-static constexpr StringRef attributeName = "row_tile";
 /// Columns of a fragment are eights; a product has up to 256, and a cluster four of them.
 static constexpr int64_t fragmentColumns = 8, maxColumns = 256, maxParts = 4;
 /// Elements of 16 bits that are copied at a time.

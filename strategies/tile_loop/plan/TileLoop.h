@@ -89,6 +89,8 @@ struct TileLoopShape {
   /// Bytes beside the sums received from another block: two mbarriers, and a word for each thread
   /// that has read them.
   static constexpr int64_t exchangeState = 2 * 8 + 128 * 4;
+  /// Of the statement.
+  static constexpr llvm::StringLiteral attributeName = "row_tile";
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   static std::optional<TileLoopShape> of(tgl::ParallelOp op);
 };
