@@ -23,6 +23,7 @@ Kernels run in a process of their own, which is begun anew when one of them ends
 """
 import argparse
 import json
+import os
 import pathlib
 import sys
 
@@ -44,7 +45,7 @@ def arguments(given):
     parser.add_argument("--seconds", type=float, default=2.0, help="for the calls of one kernel")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no kernel is begun")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for one kernel, compilation included")
-    parser.add_argument("--tegula", default=str(ROOT / "build/release/bin/tegula"))
+    parser.add_argument("--tegula", type=os.path.abspath, default=str(ROOT / "build/release/bin/tegula"))
     parser.add_argument("--json", default="")
     parser.add_argument("--table", default="")
     parser.add_argument("--list", action="store_true")

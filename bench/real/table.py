@@ -22,7 +22,7 @@ def line(row):
                 f"f32 {rates['f32']/1e12:.1f} TFLOP/s")
     if "about" in row:
         return f"{row['group']:12} {row['case']:32} {row['about'].splitlines()[0] if row['about'] else ''}"
-    said = [f"{row['case']}:", "right" if row["right"] else "WRONG"]
+    said = [f"{row['case']}:", "FAILED" if "error" in row else "right" if row["right"] else "WRONG"]
     if "error" in row:
         said.append(row["error"])
     if "errors" in row:

@@ -86,8 +86,8 @@ def test_a_process_that_ends_or_hangs_costs_one_kernel(tmp_path, monkeypatch, ca
     assert command.main(["--check", "--deadline=3"]) == 4
     told = capsys.readouterr().out
     assert "good: right" in told and "last: right" in told
-    assert "bad: WRONG ended the process: exit code 7" in told
-    assert "slow: WRONG took longer than 3 s" in told
+    assert "bad: FAILED ended the process: exit code 7" in told
+    assert "slow: FAILED took longer than 3 s" in told
     assert "4 kernels, 2 wrong: bad, slow" in told
 
 
