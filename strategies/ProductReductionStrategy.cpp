@@ -35,8 +35,7 @@ public:
 
   StatementCost cost(const StatementMatch &match) const override {
     const auto &reduction = cast<ProductReductionMatch>(match);
-    LaunchUnit unit =
-        reduction.plan.hasF32() ? LaunchUnit::TensorSingle : LaunchUnit::TensorHalf;
+    LaunchUnit unit = reduction.plan.hasF32() ? LaunchUnit::TensorSingle : LaunchUnit::TensorHalf;
     return {reduction.shape.name(), unit, {}};
   }
 };
