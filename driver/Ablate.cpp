@@ -65,10 +65,14 @@ public:
   }
   StringRef trialName() const override { return "pass"; }
 
-  void beginCase(StringRef path, StringRef text) override {
+  void forgetCase() override {
     nextPass = 0;
+    base = json::Object();
     one.clear();
     notes.clear();
+  }
+
+  void beginCase(StringRef path, StringRef text) override {
     title = (sys::path::stem(path) + "  " + text).str();
     file = path.str();
   }

@@ -59,6 +59,7 @@ void CaseStudies::work(const std::string &path, const StudyOptions &options, siz
 bool CaseStudies::runCase(const std::string &path, const StudyOptions &options, size_t index,
                           double deadline) {
   bool goesOn = false, ended = false, hasBegun = false;
+  forgetCase();
   while (!ended) {
     json::Object begun;
     bool tried = false;

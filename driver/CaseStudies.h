@@ -35,6 +35,8 @@ public:
                                          Send send) = 0;
   virtual llvm::StringRef trialName() const = 0;
 
+  /// Forgets the case before: the children of the next one are copies of this process.
+  virtual void forgetCase() = 0;
   virtual void beginCase(llvm::StringRef path, llvm::StringRef text) = 0;
   /// What a child sent; a trial that it died of is its `begin` with `outcome` = `failed` and a
   /// `reason`.

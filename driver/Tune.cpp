@@ -80,10 +80,13 @@ public:
   }
   StringRef trialName() const override { return "tried"; }
 
-  void beginCase(StringRef path, StringRef text) override {
+  void forgetCase() override {
     tried.clear();
-    title = (sys::path::stem(path) + "  " + text).str();
     same.clear();
+  }
+
+  void beginCase(StringRef path, StringRef text) override {
+    title = (sys::path::stem(path) + "  " + text).str();
     isTitled = json;
   }
 
