@@ -21,6 +21,7 @@ class Stat:
     state: bytes
     parent: int
     group: int
+    session: int
     ended_s: float  # processor time of its children that have ended and were waited for
 
 
@@ -35,7 +36,8 @@ def stat(pid: int, thread: int | None = None) -> Stat | None:
     try:
         with open(path, "rb", buffering=0) as file:
             fields = file.read().rpartition(b")")[2].split()
-        return Stat(fields[0], int(fields[1]), int(fields[2]), (int(fields[13]) + int(fields[14])) / _TICKS)
+        return Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[3]),
+                    (int(fields[13]) + int(fields[14])) / _TICKS)
     except (OSError, ValueError, IndexError):
         return None
 
@@ -59,8 +61,8 @@ def lives(pid: int, told: Stat) -> bool:
     return False
 
 
-def descendants(pid: int) -> dict[int, Stat]:
-    """Without itself, and without those that have ended."""
+def descendants(pid: int, ended: bool = False) -> dict[int, Stat]:
+    """Without itself, and without those that have ended, unless `ended`."""
     children: dict[int, list[int]] = {}
     told: dict[int, Stat] = {}
     for name in os.listdir("/proc"):
@@ -71,7 +73,7 @@ def descendants(pid: int) -> dict[int, Stat]:
     while left:
         for child in children.get(left.pop(), []):
             left.append(child)
-            if lives(child, told[child]):
+            if ended or lives(child, told[child]):
                 found[child] = told[child]
     return found
 
@@ -170,6 +172,24 @@ def send_group(group: int, number: int) -> None:
         os.killpg(group, number)
     except ProcessLookupError:
         pass
+
+
+def end_adopted() -> None:
+    """Kills what has come to this process because its parent ended, and what that has started: its children in sessions
+    that are not this one's. Who starts a process here with a session of its own loses it."""
+    own = os.getsid(0)
+    for _ in range(1000):
+        strays = [pid for pid, one in descendants(os.getpid(), ended=True).items()
+                  if one.parent == os.getpid() and one.session != own]
+        if not strays:
+            return
+        send([below for pid in strays for below in (pid, *descendants(pid))], signal.SIGKILL)
+        for pid in strays:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:  # another thread has taken leave of it
+                pass
+        time.sleep(0.002)
 
 
 def end_descendants(wanted: int | None = None) -> int | None:

@@ -10,6 +10,7 @@ import sys
 import threading
 from typing import Callable, Iterable
 
+from ..confine import processes
 from ..confine.environment import for_process
 
 GRACE_S = 60  # beyond the deadline, which a worker itself keeps: it is stopped then
@@ -124,9 +125,11 @@ class Worker:
 
 class Pool:
     """Workers that any thread may hand a request to. `devices`: numbers of CUDA devices, of which each worker sees
-    one, in turn."""
+    one, in turn. This process becomes the parent of what a worker leaves that is killed, and ends it
+    (processes.end_adopted)."""
 
     def __init__(self, workers: int, deadline_s: float, memory_bytes: int | None, devices: list[str] = ()):
+        processes.adopt_orphans()
         self.deadline_s, self.memory_bytes = deadline_s, memory_bytes
         self._starter = concurrent.futures.ThreadPoolExecutor(1, "starter")
         self._all = [Worker({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else None,
@@ -157,6 +160,7 @@ class Pool:
                 outcome = worker.judge(request, self.deadline_s, self.memory_bytes, job.told)
                 if (outcome["kind"], outcome["stage"]) != ("crashed", "worker"):
                     break
+                processes.end_adopted()  # what its task had started
             return outcome
         finally:
             job.given_to(None)
@@ -169,6 +173,7 @@ class Pool:
         self._stopped = True
         for worker in self._all:
             worker.stop()
+        processes.end_adopted()
         self._starter.shutdown()
 
 

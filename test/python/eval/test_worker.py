@@ -1,6 +1,7 @@
 """A worker of the service: what a task's own text, which runs in a child of it, cannot do to others."""
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -199,7 +200,6 @@ def test_a_worker_that_is_killed():
     pool = OwnPool(1, 120, 4 << 30)
     try:
         pool.start()
-        import threading
         asked = {"task": "import time\ntime.sleep(1.5)\n" + SCALE, "program": RIGHT, "secret": "s", "seeds": 1, "bytes": 1 << 16,
                  "flops": 1 << 20}
         outcomes = []
@@ -209,6 +209,36 @@ def test_a_worker_that_is_killed():
         pool._all[0].process.kill()
         waiter.join()
         assert outcome_record(outcomes[0])["outcome"] == "right" and pool.restarts() == 1
+    finally:
+        pool.stop()
+
+
+def test_what_a_killed_worker_leaves():
+    """A process that a task has started, in a session of its own, ends with the worker of that task."""
+    text = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(600)
+time.sleep(600)
+"""
+    before, pool = set(living()), OwnPool(1, 120, 4 << 30)
+    try:
+        pool.start()
+        asked = {"task": text + SCALE, "program": RIGHT, "secret": "s", "seeds": 1, "bytes": 1 << 16, "flops": 1 << 20}
+        waiter = threading.Thread(target=lambda: pool.judge(asked))
+        waiter.start()
+        for _ in range(3):  # times that it is tried
+            worker, end = pool._all[0], time.monotonic() + 60
+            while len(set(living()) - before) < 3:  # the worker, its task, and what that has started
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            left = set(living()) - before
+            worker.process.kill()
+            while any(Path(f"/proc/{pid}").exists() for pid in left):  # whoever is their parent by now
+                assert time.monotonic() < end
+                time.sleep(0.01)
+        waiter.join()
     finally:
         pool.stop()
 
