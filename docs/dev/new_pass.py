@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-SOURCE = """\
+HEADER = """\
 //===- {name}.cpp - {title}{pad}===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
@@ -24,6 +24,9 @@ SOURCE = """\
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+"""
+
+SOURCE = HEADER + """\
 #include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
 
@@ -47,14 +50,7 @@ struct {name}Pass : Counted<tegula::impl::{name}PassBase<{name}Pass>> {{
 }} // namespace
 """
 
-TILE_SOURCE = """\
-//===- {name}.cpp - {title}{pad}===//
-//
-// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+TILE_SOURCE = HEADER + """\
 #include "passes/tile/TilePasses.h"
 
 using namespace mlir;
