@@ -70,7 +70,7 @@ def sort_rows(data, B, N):
 
 
 @kernel(dict(N=1 << 22), dict(N=1031))
-def argsort_million(data, N):
+def argsort_4m(data, N):
     """One row of four million integers, many of them equal."""
     def eager(x):
         return torch.argsort(x, stable=True)
