@@ -49,7 +49,8 @@ from .evaluate import WIDE, caught, derived_seed, find_cached_variants, judge_ca
 KEPT_ELEMENTS = 1 << 22  # of each output of a call that is not judged exactly; of a larger one a part that chance chooses
 WARM_UP = 3
 MORE_CALLS = 4  # fewer than so many come on top, by chance
-# On CUDA what stands around a call varies by a tenth of a millisecond: shorter calls are made MORE_TURNS times as often.
+# On CUDA a stopped process takes longer to wake at some calls than at others: calls shorter than this are made MORE_TURNS
+# times as often.
 SHORT_S = 5e-3
 MORE_TURNS = 3
 LARGE_BYTES = 256 << 20  # beyond any cache

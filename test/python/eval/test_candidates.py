@@ -487,11 +487,13 @@ def test_an_answer_before_the_work():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="there is no CUDA device")
-def test_honest_files_are_alike_on_a_gpu():
-    ratios = []
-    for _ in range(2):
-        record = judged(forward("return self.right(x)"), target="cuda", turns=20)
+@pytest.mark.parametrize("rows, features", [(64, 96), (4096, 512)])
+def test_honest_files_are_alike_on_a_gpu(rows, features):
+    """One file, judged four times: the least speedup and the largest."""
+    task, ratios = SCALE.replace("1024 * 4", str(rows)).replace("512", str(features)), []
+    for _ in range(4):
+        record = judged(forward("return self.right(x)"), task=task, target="cuda", turns=20)
         assert record["outcome"] == "right", record
         ratios.append(record["timing"]["eager_ratio"])
-    print(ratios, record["isolation"])
-    assert abs(ratios[0] / ratios[1] - 1) < 0.1, ratios
+    print(ratios, record["timing"], record["isolation"])
+    assert max(ratios) < 1.1*min(ratios), ratios
