@@ -285,23 +285,26 @@ private:
     return true;
   }
 
-  /// The last axis along which left factors vary and no right one does.
+  /// The axis along which left factors vary and no right one does: the one with the most points,
+  /// which fills tiles; of several the last. Others are axes of blocks.
   bool findRow() {
+    std::optional<int64_t> most;
     for (BlockArgument axis : reverse(axes.getAxes())) {
       bool isRow = false, isFree = true;
       for (TileLoopProduct &product : plan.products) {
         isRow |= product.a && tgl::axesOf(product.a).contains(axis);
         isFree &= !tgl::axesOf(product.b).contains(axis);
       }
-      if (!isRow || !isFree)
+      int64_t points = *tgl::knownPoints(axes, {axis.getArgNumber()});
+      if (!isRow || !isFree || (most && points <= *most))
         continue;
+      most = points;
       plan.row = axis.getArgNumber();
-      for (unsigned other = 0; other < axes.getAxes().size(); ++other)
-        if (other != plan.row)
-          plan.batch.push_back(other);
-      return true;
     }
-    return false;
+    for (unsigned other = 0; other < axes.getAxes().size(); ++other)
+      if (other != plan.row)
+        plan.batch.push_back(other);
+    return most.has_value();
   }
 
   /// Whether vectors from multiples of their length along the axis are neighbours from a multiple
