@@ -190,17 +190,21 @@ def OnlineSoftmaxPass : Pass<"tgl-online-softmax", "::tegula::tgl::KernelOp"> {
     Attention by equations, `s = sum_e q[i, e]*k[j, e]; p: bf16 = softmax(s, over=j); o = sum_j p[i, j]*v[j, d]`, keeps
     two matrices of all i and j in memory. As a loop it keeps none:
     `parallel (i) { tiles (j) { s; m' = max(m, max_j s); p = exp(s - m'); l = l*exp(m - m') + sum_j p;
-    acc = acc*exp(m - m') + sum_j bf16(p)*v[j, d] }; o = acc/l }`. The pass recognises the softmax by what it computes,
-    as a function or written out: the largest score, powers of distances from it, their sum, quotients, and a product
-    over the same j. Scores may be any function of a sum of products: scaled, masked, with a bias. Where the strategy
-    `tile-loop` takes the loop it replaces the statements.
+    acc = acc*exp(m - m') + sum_j bf16(p)*v[j, d] }; o = acc/l }`.
+
+    The loop is derived (passes/fuse/RowChain.h), from any reductions over j of values of a row and j of which the later
+    ones use the earlier ones: of exp(s - r), r a value of the row that such reductions give (the largest score, the larger of
+    it and a sink, a logsumexp), exp(m - r) comes out of a sum, and so does what all terms are multiplied with, or divided by.
+    Scores may be any function of sums of products: scaled, masked, with a bias. What other statements read of a row (a
+    logsumexp) the loop stores. Where the strategy `tile-loop` takes the loop it replaces the statements; without
+    exponentials (two products, and functions of elements between them) where rows fill the device.
 
     m begins with the lowest number. Rows of nothing but -inf are 0/0, NaN as in the equations.
 
     *Why here*: what a softmax is made of has been written out (tgl-expand-scans), each part in a statement of its own
     (tgl-distribute). For a GPU.
     *Rounding*: powers are rounded in place of quotients, and the sum of products is divided; sums have another order.
-    *Stops*: at scores or quotients that something else reads, at axes that are not known, and wherever no block of rows
+    *Stops*: at scores or quotients that something else reads, at reductions over other columns, at axes that are not known, and wherever no block of rows
     fits registers and shared memory (strategies/tile_loop/plan/TileLoop.h), or where more than two would share columns, as with 1024 of v.
   }];
 }

@@ -8,7 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
-#include "passes/fuse/SoftmaxProduct.h"
+#include "passes/fuse/RowChain.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
 
 using namespace mlir;
@@ -44,28 +44,36 @@ namespace {
 /// parallel (rows) { tiles (j) { scores; largest; powers; sums }; parallel (d) { quotients } }
 class Builder {
 public:
-  explicit Builder(const SoftmaxProduct &found)
-      : match(found), b(match.product), loc(match.product.getLoc()) {}
+  explicit Builder(const RowChain &found)
+      : chain(found), b(chain.product), loc(chain.product.getLoc()) {}
 
   ParallelOp run() {
-    auto axes = cast<AxesOp>(match.product.getOperation());
+    auto axes = cast<AxesOp>(chain.product.getOperation());
     SmallVector<Value> outer;
     for (BlockArgument axis : axes.getAxes())
-      if (axis != match.column)
+      if (axis != chain.column)
         outer.push_back(axis);
-    ParallelOp rows = copyAxes(b, loc, outer, map);
+    ParallelOp rows = copyAxes(b, loc, outer, atRow);
     b.setInsertionPointToEnd(&rows.getBody().front());
-    columns = getAxisRange(axes, match.column.getArgNumber()).hi;
-    Value acc = temp("acc", *columns.asConstant());
+    columns = getAxisRange(axes, chain.column.getArgNumber()).hi;
+    acc = temp("acc", *columns.asConstant());
     overColumns([&](Value column) { write(number(0), acc, Value(column)); });
-    Value sum = emitTiles(acc);
+    findStates();
+    emitTiles();
+    SmallVector<std::pair<Value, bool>> scales = scalesOf(chain.term);
+    for (Value tensor : chain.kept)
+      keep(chain.inlined[tensor]);
+    for (Operation &op : chain.product.getBody().front())
+      if (auto read = dyn_cast<ReadOp>(op); read && chain.definitionOf(read))
+        copy(read, atRow);
     overColumns([&](Value column) {
+      IRMapping at = atRow;
+      at.map(chain.column, column);
       Value total = ReadOp::create(b, loc, acc, {ValueExpr(column)});
-      map.map(match.sum.getResult(),
-              arith::DivFOp::create(b, loc, total, sum, contract).getResult());
-      for (Operation &op : match.product.getBody().front())
-        if (&op != match.sum)
-          b.clone(op, map);
+      at.map(chain.sum.getResult(), scaled(total, scales));
+      for (Operation &op : chain.product.getBody().front())
+        if (&op != chain.sum && !(op.getNumResults() && at.contains(op.getResult(0))))
+          b.clone(op, at);
     });
     rows.walk([](IndexedOp op) { foldIndices(op); });
     eraseUnusedOps(rows.getBody().front());
@@ -73,15 +81,40 @@ public:
   }
 
 private:
-  SoftmaxProduct match;
+  /// The largest score so far, from which powers are distances, and the powers of a tile.
+  struct Reference {
+    Value score;
+    bool isBase2;
+    bool isShift; ///< whether it is what all powers' distances are from
+    unsigned state;
+    Value scores, powers;          // temporaries of a tile
+    Value found = {}, factor = {}; ///< the largest of the tile, and what sums so far shrink by
+  };
+  /// What the loop carries: a sum, an extreme, or a reference.
+  struct State {
+    Operation *reduce; ///< null: a reference
+    Value init;
+    Value before = {}, next = {};
+  };
+
+  RowChain chain;
   OpBuilder b;
   Location loc;
-  IRMapping map; ///< from the product's axes
+  IRMapping atRow; ///< from the axes of the product and values of rows
   ValueExpr columns;
+  Value acc;
   TilesOp tiles;
+  SmallVector<State> states;
+  SmallVector<Reference> references;
+  SmallVector<std::pair<Value, Value>> elements; ///< and temporaries of a tile
   static constexpr arith::FastMathFlags contract = arith::FastMathFlags::contract;
 
   Value number(float value) { return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value)); }
+  Value power(Value exponent, bool isBase2) {
+    if (isBase2)
+      return math::Exp2Op::create(b, loc, exponent, contract);
+    return math::ExpOp::create(b, loc, exponent, contract);
+  }
 
   Value temp(StringRef name, int64_t size) {
     IndexExprAttr dim = IndexExprAttr::get(b.getContext(), IndexExpr(size));
@@ -97,7 +130,6 @@ private:
     auto nest = ParallelOp::create(b, loc, {AxisSpec{"d", int64_t(0), columns}});
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(&nest.getBody().front());
-    map.map(match.column, nest.getBody().front().getArgument(0));
     body(nest.getBody().front().getArgument(0));
   }
 
@@ -123,77 +155,293 @@ private:
     return reduce;
   }
 
-  /// The sum of powers; the sums of products are left in `acc`.
-  Value emitTiles(Value acc) {
-    // The largest begins with a number: distances from it are none of infinities.
-    Value lowest = number(std::numeric_limits<float>::lowest());
-    AxisRange range = getAxisRange(cast<AxesOp>(match.sum.getOperation()), 0);
-    tiles = TilesOp::create(b, loc, {"j", "l", "m"}, range.lo, range.hi,
-                            ValueRange{number(0), lowest}, tileSize);
+  //===--------------------------------------------------------------------===//
+  // Values of the chain's statements
+  //===--------------------------------------------------------------------===//
+
+  /// The values of a column of the tile, which are computed from its place.
+  IRMapping atColumn(Value column) {
+    IRMapping at = atRow;
+    at.map(chain.sumAxis(), column);
+    return at;
+  }
+
+  /// The value computed here.
+  Value copy(Value value, IRMapping &at) {
+    if (at.contains(value))
+      return at.lookup(value);
+    if (isa<BlockArgument>(value)) {
+      ValueExpr expr = chain.placed(ValueExpr(value)).substitute([&](Value used) {
+        return std::optional(ValueExpr(at.lookupOrDefault(used)));
+      });
+      Value here = materialize(b, loc, expr);
+      at.map(value, here);
+      return here;
+    }
+    Operation *op = value.getDefiningOp();
+    if (isa<KernelOp>(op->getParentOp()))
+      return value;
+    Value here;
+    if (const TempDefinition *definition = chain.definitionOf(value)) {
+      here = copyStored(*definition, at);
+    } else if (chain.reductions.contains(op)) {
+      here = resultOf(cast<ReduceOp>(op));
+    } else {
+      for (Value used : valuesUsedBy(op))
+        copy(used, at);
+      b.clone(*op, at);
+      return at.lookup(value);
+    }
+    at.map(value, here);
+    return here;
+  }
+
+  /// What the statement stores, its operations in their order.
+  Value copyStored(TempDefinition definition, IRMapping &at) {
+    Value stored = definition.write.getValue();
+    if (!chain.isAfterLoop(stored))
+      for (Operation &op : definition.statement.getBody().front())
+        for (Value result : op.getResults())
+          if (!chain.isAfterLoop(result))
+            copy(result, at);
+    Value here = copy(stored, at);
+    Type element = definition.elementType();
+    return element.isF32() ? here : ConvertOp::create(b, loc, here, element).getResult();
+  }
+
+  /// Stores a value of the row for other statements.
+  void keep(TempDefinition definition) {
+    copy(definition.write.getValue(), atRow);
+    for (Value axis : cast<AxesOp>(definition.statement.getOperation()).getAxes())
+      copy(axis, atRow);
+    b.clone(*definition.write, atRow);
+  }
+
+  /// The result of a reduction over all columns, after the loop.
+  Value resultOf(ReduceOp reduce) {
+    for (State &state : states)
+      if (state.reduce == reduce) {
+        Value result = tiles.getResult(&state - states.data());
+        auto sum = chain.sums.find(reduce);
+        return sum == chain.sums.end() ? result : scaled(result, scalesOf(sum->second));
+      }
+    // The largest score begins with the lowest number.
+    llvm_unreachable("a reduction that is needed after the loop has a state");
+  }
+
+  /// What a sum of terms is multiplied with, or divided by, last first.
+  SmallVector<std::pair<Value, bool>> scalesOf(const ChainTerm &term) {
+    SmallVector<std::pair<Value, bool>> scales;
+    if (term.score && !chain.isLargest(term.shift, term.score)) {
+      Value largest = tiles.getResult(referenceOf(term).state);
+      Value distance = arith::SubFOp::create(b, loc, largest, copy(term.shift, atRow), contract);
+      scales.push_back({power(distance, term.isBase2), false});
+    }
+    for (const ChainTerm::Scale &scale : llvm::reverse(term.scales))
+      scales.push_back({copy(scale.value, atRow), scale.divides});
+    return scales;
+  }
+
+  Value scaled(Value sum, ArrayRef<std::pair<Value, bool>> scales) {
+    for (auto [scale, divides] : scales)
+      sum = divides ? arith::DivFOp::create(b, loc, sum, scale, contract).getResult()
+                    : arith::MulFOp::create(b, loc, sum, scale, contract).getResult();
+    return sum;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The loop
+  //===--------------------------------------------------------------------===//
+
+  Reference &referenceOf(const ChainTerm &term) {
+    auto found = llvm::find_if(references, [&](const Reference &one) {
+      return one.isBase2 == term.isBase2 && chain.areSame(one.score, term.score);
+    });
+    if (found != references.end())
+      return *found;
+    references.push_back({term.score, term.isBase2, true, 0, {}, {}, {}, {}});
+    return references.back();
+  }
+
+  /// Sums first, then largest scores. The largest begins with a number: distances from it are none
+  /// of infinities.
+  void findStates() {
+    auto measure = [&](const ChainTerm &term) {
+      if (term.score)
+        referenceOf(term).isShift &= chain.isLargest(term.shift, term.score);
+    };
+    measure(chain.term);
+    for (Operation *op : chain.needed) {
+      auto reduce = cast<ReduceOp>(op);
+      float infinity = std::numeric_limits<float>::infinity();
+      states.push_back({op, number(reduce.getKind() == ReduceKind::Sum   ? 0
+                                   : reduce.getKind() == ReduceKind::Max ? -infinity
+                                                                         : infinity)});
+      if (auto sum = chain.sums.find(op); sum != chain.sums.end())
+        measure(sum->second);
+    }
+    for (Reference &reference : references) {
+      reference.state = states.size();
+      states.push_back({nullptr, number(std::numeric_limits<float>::lowest())});
+    }
+  }
+
+  static const char *nameOf(const State &state) {
+    auto reduce = llvm::cast_or_null<ReduceOp>(state.reduce);
+    return reduce && reduce.getKind() == ReduceKind::Sum ? "l" : "m";
+  }
+
+  void emitTiles() {
+    SmallVector<StringRef> names{"j"};
+    SmallVector<Value> inits;
+    for (State &state : states) {
+      names.push_back(nameOf(state));
+      inits.push_back(state.init);
+    }
+    AxisRange range = getAxisRange(cast<AxesOp>(chain.sum.getOperation()), 0);
+    tiles = TilesOp::create(b, loc, names, range.lo, range.hi, inits, tileSize);
     Block &block = tiles.getBody().front();
     OpBuilder::InsertionGuard guard(b);
     if (!block.empty())
       block.back().erase();
     b.setInsertionPointToEnd(&block);
-    Value sum = tiles.getIterArgs()[0], largest = tiles.getIterArgs()[1];
-    Value scores = temp("s", tileSize), powers = temp("p", tileSize);
-    overTile([&](Value column) { write(score(column), scores, inTile(column)); });
-    Value found = reduceTile(ReduceKind::Max, [&](Value column) -> Value {
-      return ReadOp::create(b, loc, scores, {inTile(column)});
-    });
-    Value next = arith::MaximumFOp::create(b, loc, largest, found, contract);
-    overTile([&](Value column) {
-      Value own = ReadOp::create(b, loc, scores, {inTile(column)});
-      Value distance = arith::SubFOp::create(b, loc, own, next, contract);
-      write(math::ExpOp::create(b, loc, distance, contract), powers, inTile(column));
-    });
-    Value distance = arith::SubFOp::create(b, loc, largest, next, contract);
-    Value factor = math::ExpOp::create(b, loc, distance, contract);
-    Value own = reduceTile(ReduceKind::Sum, [&](Value column) -> Value {
-      return ReadOp::create(b, loc, powers, {inTile(column)});
-    });
-    Value scaled = arith::MulFOp::create(b, loc, sum, factor, contract);
-    Value total = arith::AddFOp::create(b, loc, scaled, own, contract);
+    for (auto [state, argument] : llvm::zip_equal(states, tiles.getIterArgs()))
+      state.before = argument;
+    emitElements();
+    for (Reference &reference : references)
+      emitPowers(reference);
+    for (State &state : states)
+      if (state.reduce)
+        state.next = nextOf(state, cast<ReduceOp>(state.reduce));
+    Value factor = chain.term.score ? referenceOf(chain.term).factor : Value();
     overColumns([&](Value column) {
       Value before = ReadOp::create(b, loc, acc, {ValueExpr(column)});
-      Value kept = arith::MulFOp::create(b, loc, before, factor, contract);
-      Value added = product(powers);
-      write(arith::AddFOp::create(b, loc, kept, added, contract), acc, Value(column));
+      if (factor)
+        before = arith::MulFOp::create(b, loc, before, factor, contract);
+      write(arith::AddFOp::create(b, loc, before, product(column), contract), acc, Value(column));
     });
-    YieldOp::create(b, loc, ValueRange{total, next});
-    return tiles.getResult(0);
+    SmallVector<Value> results;
+    for (State &state : states)
+      results.push_back(state.next);
+    YieldOp::create(b, loc, results);
   }
 
-  /// The score of a column of the tile.
-  Value score(Value column) {
-    TempDefinition scores = *match.scores;
-    IRMapping inside;
-    for (auto &[axis, expr] : match.place)
-      inside.map(
-          axis, materialize(b, loc, expr.substitute([&](Value value) -> std::optional<ValueExpr> {
-            return ValueExpr(value == match.sum.getAxes()[0] ? column : map.lookupOrDefault(value));
-          })));
-    for (Operation &op : scores.statement.getBody().front())
-      if (&op != scores.write)
-        b.clone(op, inside);
-    Value result = withoutZeros(inside.lookupOrDefault(scores.write.getValue()));
-    Type element = scores.write.getTensorType().getElementType();
-    return element.isF32() ? result : ConvertOp::create(b, loc, result, element).getResult();
+  /// Scores, and what other reductions than of powers are of, of the tile.
+  void emitElements() {
+    for (Reference &reference : references) {
+      reference.scores = temp("s", tileSize);
+      reference.powers = temp("p", tileSize);
+      elements.push_back({reference.score, reference.scores});
+    }
+    auto add = [&](Value value) {
+      if (!elementOf(value))
+        elements.push_back({value, temp("e", tileSize)});
+    };
+    auto addTerm = [&](const ChainTerm &term) {
+      if (!term.score)
+        add(term.inner);
+    };
+    addTerm(chain.term);
+    for (Operation *op : chain.needed) {
+      auto sum = chain.sums.find(op);
+      sum != chain.sums.end() ? addTerm(sum->second) : add(cast<ReduceOp>(op).getReduced());
+    }
+    overTile([&](Value column) {
+      IRMapping at = atColumn(column);
+      for (auto [value, tensor] : elements)
+        write(withoutZeros(copy(value, at)), tensor, inTile(column));
+    });
   }
 
-  Value product(Value powers) {
-    Value result = reduceTile(ReduceKind::Sum, [&](Value column) -> Value {
-      map.map(match.sum.getAxes()[0], column);
-      Value left = ReadOp::create(b, loc, powers, {inTile(column)});
-      if (match.rounded)
-        left = ConvertOp::create(b, loc, left, match.rounded);
-      map.map(match.left, left);
-      for (Operation &op : match.sum.getBody().front().without_terminator())
-        if (op.getNumResults() != 1 || op.getResult(0) != match.left)
-          b.clone(op, map);
-      return map.lookupOrDefault(match.sum.getReduced());
+  Value elementOf(Value value) {
+    for (auto [element, tensor] : elements)
+      if (chain.areSame(element, value))
+        return tensor;
+    return Value();
+  }
+
+  void emitPowers(Reference &reference) {
+    State &state = states[reference.state];
+    Value found = reduceTile(ReduceKind::Max, [&](Value column) -> Value {
+      return ReadOp::create(b, loc, reference.scores, {inTile(column)});
     });
-    if (Attribute precision = match.sum->getAttr(precisionAttrName))
+    reference.found = found;
+    // Distances of other values from it are none of infinities either.
+    if (!reference.isShift)
+      found = arith::MinimumFOp::create(b, loc, found, number(std::numeric_limits<float>::max()),
+                                        contract);
+    Value next = arith::MaximumFOp::create(b, loc, state.before, found, contract);
+    overTile([&](Value column) {
+      Value own = ReadOp::create(b, loc, reference.scores, {inTile(column)});
+      Value distance = arith::SubFOp::create(b, loc, own, next, contract);
+      write(power(distance, reference.isBase2), reference.powers, inTile(column));
+    });
+    Value distance = arith::SubFOp::create(b, loc, state.before, next, contract);
+    reference.factor = power(distance, reference.isBase2);
+    state.next = next;
+  }
+
+  Value nextOf(State &state, ReduceOp reduce) {
+    auto sum = chain.sums.find(reduce);
+    if (reduce.getKind() == ReduceKind::Max)
+      for (const Reference &reference : references)
+        if (chain.areSame(reduce.getReduced(), reference.score))
+          return arith::MaximumFOp::create(b, loc, state.before, reference.found, contract);
+    Value own = reduceTile(reduce.getKind(), [&](Value column) -> Value {
+      if (sum != chain.sums.end())
+        return termAt(sum->second, column);
+      return ReadOp::create(b, loc, elementOf(reduce.getReduced()), {inTile(column)});
+    });
+    switch (reduce.getKind()) {
+    case ReduceKind::Max:
+      return arith::MaximumFOp::create(b, loc, state.before, own, contract);
+    case ReduceKind::Min:
+      return arith::MinimumFOp::create(b, loc, state.before, own, contract);
+    default:
+      break;
+    }
+    Value before = state.before;
+    if (sum != chain.sums.end() && sum->second.score)
+      before = arith::MulFOp::create(b, loc, before, referenceOf(sum->second).factor, contract);
+    return arith::AddFOp::create(b, loc, before, own, contract);
+  }
+
+  /// The term of a column without what comes out of the sum.
+  Value termAt(const ChainTerm &term, Value column) {
+    Value tensor = term.score ? referenceOf(term).powers : elementOf(term.inner);
+    Value here = ReadOp::create(b, loc, tensor, {inTile(column)});
+    IRMapping at = atColumn(column);
+    for (const ChainTerm::Step &step : llvm::reverse(term.steps)) {
+      auto convert = llvm::dyn_cast_or_null<ConvertOp>(step.op);
+      Type rounded = convert ? convert.getTarget() : step.rounded;
+      if (rounded) { // a temporary of values that are rounded rounds them no more
+        auto last = here.getDefiningOp<ConvertOp>();
+        if (!last || last.getTarget() != rounded)
+          here = ConvertOp::create(b, loc, here, rounded);
+        continue;
+      }
+      IRMapping inner = at;
+      for (unsigned operand = 0; operand < step.op->getNumOperands(); ++operand)
+        if (operand != step.operand)
+          inner.map(step.op->getOperand(operand), copy(step.op->getOperand(operand), at));
+      inner.map(step.op->getOperand(step.operand), here);
+      here = b.clone(*step.op, inner)->getResult(0);
+    }
+    return here;
+  }
+
+  Value product(Value column) {
+    Value result = reduceTile(ReduceKind::Sum, [&](Value place) -> Value {
+      IRMapping at = atColumn(place);
+      at.map(chain.column, column);
+      at.map(chain.left, termAt(chain.term, place));
+      for (Operation &op : chain.sum.getBody().front().without_terminator())
+        if (op.getNumResults() != 1 || op.getResult(0) != chain.left)
+          b.clone(op, at);
+      return at.lookupOrDefault(chain.sum.getReduced());
+    });
+    eraseUnusedOps(result.getDefiningOp<ReduceOp>().getBody().front());
+    if (Attribute precision = chain.sum->getAttr(precisionAttrName))
       result.getDefiningOp()->setAttr(precisionAttrName, precision);
     return result;
   }
@@ -208,12 +456,18 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
 
   /// Blocks that share columns wait for each other's parts of sums in each tile: of more than two
   /// that takes longer than matrices in memory do, and so it does where each factor is two planes.
-  static std::optional<Mismatch> whyNotWorthIt(const TileLoopPlan &plan) {
+  static std::optional<Mismatch> whyNotWorthIt(const TileLoopPlan &plan, const RowChain &chain) {
     Mismatch why;
     SmallVector<TileLoopShape> ranked = rankTileLoopShapes(plan, &why);
     if (ranked.empty())
       return why;
     int64_t blocks = ranked.front().clusterBlocks;
+    // Without a softmax between them two products are worth a loop where its rows fill the device:
+    // as matrix products each fills it by itself.
+    bool fills = ranked.front().warpgroups == 2;
+    if (!chain.hasPowers() && (plan.maxColumns > 256 || !fills))
+      return Mismatch{"rows of two products in one loop are too few, or take too many columns", "",
+                      plan.op};
     if (blocks <= (splitPrecisionTensors(plan).empty() ? 2 : 1))
       return std::nullopt;
     return Mismatch{"the sums of a row take the registers of " + std::to_string(blocks) +
@@ -222,33 +476,35 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
   }
 
   void tile(ParallelOp product) {
-    Matched<SoftmaxProduct> match = matchSoftmaxProduct(product);
+    Matched<RowChain> match = matchRowChain(product);
     if (!match)
       return remarkMismatch(product, "tile-loop", match.mismatch());
     ParallelOp rows = Builder(*match).run();
     Matched<TileLoopPlan> plan = planTileLoop(rows);
-    std::optional<Mismatch> reason = plan ? whyNotWorthIt(*plan) : plan.mismatch();
+    std::optional<Mismatch> reason = plan ? whyNotWorthIt(*plan, *match) : plan.mismatch();
     if (reason) {
       Mismatch why = *reason;
       why.where = product; // what the reason names is gone with the attempt
-      why.isOther = false;
+      why.isOther = !match->hasPowers();
       remarkMismatch(product, "tile-loop", why);
       rows.erase();
       return;
     }
+    for (Operation *reader : llvm::reverse(match->readers))
+      reader->moveAfter(rows);
     product.erase();
+    SmallVector<TempDefinition> definitions;
+    for (auto &[tensor, definition] : match->inlined)
+      definitions.push_back(definition);
     // Each only reads those before it.
-    auto statementOf = [](Operation *temp) {
-      return TempDefinition::of(temp->getResult(0))->statement;
-    };
-    SmallVector<Operation *> temps(match->temps.begin(), match->temps.end());
-    llvm::sort(temps, [&](Operation *a, Operation *b) {
-      return statementOf(b)->isBeforeInBlock(statementOf(a));
+    llvm::sort(definitions, [](TempDefinition a, TempDefinition b) {
+      return b.statement->isBeforeInBlock(a.statement);
     });
-    for (Operation *temp : temps)
-      statementOf(temp).erase();
-    for (Operation *temp : temps)
-      temp->erase();
+    for (TempDefinition definition : definitions) {
+      definition.statement.erase();
+      if (!match->kept.contains(definition.temp.getTensor()))
+        definition.temp.erase();
+    }
     count("softmaxes tiled");
   }
 };

@@ -284,9 +284,15 @@ tgl.kernel @unrounded(%q: !tgl.tensor<[2, 64, 64], bf16> {tgl.name = "q", tgl.ro
   }
 }
 
-// The largest scores are a result, too.
+// The largest scores are a result, too: the loop carries them from -inf on, beside what distances are from, and stores them. The
+// statement that reads them stands behind it.
 // CHECK-LABEL: tgl.kernel @largest
-// CHECK-NOT: tgl.tiles
+// CHECK: %max = tgl.temp "max"
+// CHECK-NEXT: tgl.parallel (%b = 0 to 2, %i = 0 to 64) {
+// CHECK: %[[SUMS:.*]]:3 = tgl.tiles (%j_lo, %j_hi) = 0 to 128 size 32 iter (%{{.*}} = %{{.*}} : f32, %{{.*}} = %{{.*}} : f32, %{{.*}} = %{{.*}} : f32)
+// CHECK: tgl.write %[[SUMS]]#{{[01]}}, %max[%b, %i]
+// CHECK: arith.divf %{{.*}}, %[[SUMS]]#
+// CHECK: tgl.write %{{.*}}, %top[%b, %i]
 tgl.kernel @largest(%q: !tgl.tensor<[2, 64, 64], bf16> {tgl.name = "q", tgl.role = "in"},
                       %k: !tgl.tensor<[2, 128, 64], bf16> {tgl.name = "k", tgl.role = "in"},
                       %v: !tgl.tensor<[2, 128, 64], bf16> {tgl.name = "v", tgl.role = "in"},
@@ -424,4 +430,4 @@ tgl.kernel @changed(%q: !tgl.tensor<[2, 64, 64], bf16> {tgl.name = "q", tgl.role
   }
 }
 
-// CHECK: tgl-online-softmax: 3 softmaxes tiled
+// CHECK: tgl-online-softmax: 4 softmaxes tiled

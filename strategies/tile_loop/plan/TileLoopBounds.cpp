@@ -173,9 +173,15 @@ private:
     auto without = [&](double neutral) {
       return rhs.is(neutral) ? lhs : lhs.is(neutral) ? rhs : Known();
     };
-    if (isa<arith::MaximumFOp>(op))
+    bool isMaximum = isa<arith::MaximumFOp>(op), isMinimum = isa<arith::MinimumFOp>(op);
+    if ((isMaximum || isMinimum) && lhs.constant && rhs.constant && !std::isnan(*lhs.constant) &&
+        !std::isnan(*rhs.constant))
+      return {isMaximum ? std::max(*lhs.constant, *rhs.constant)
+                        : std::min(*lhs.constant, *rhs.constant),
+              {}};
+    if (isMaximum)
       return without(-infinity);
-    if (isa<arith::MinimumFOp>(op))
+    if (isMinimum)
       return without(infinity);
     if (isa<arith::AddFOp>(op))
       return without(0);
