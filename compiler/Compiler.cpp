@@ -8,6 +8,7 @@
 #include "compiler/Compiler.h"
 
 #include "codegen/async/Async.h"
+#include "codegen/common/AccessShape.h"
 #include "codegen/cpu/EmitHost.h"
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/emulate/Emulate.h"
@@ -360,7 +361,7 @@ private:
     addSites(lowered->sites);
     for (const TemporaryInfo &temporary : lowered->temporaries)
       kernel->temporaries.push_back({temporary.name, *dtypeOf(temporary.type.getElementType()),
-                                     dimsOf(temporary.type), Emitter::bytesOf(temporary.type, 64)});
+                                     dimsOf(temporary.type), tensorBytes(temporary.type, 64)});
     Expected<std::unique_ptr<LoadedCode>> loaded = nullptr;
     time(Phase::Assemble, [&] {
       if (wants("llvm") || wants("asm")) { // of the whole

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/EmitDevice.h"
 
+#include "codegen/common/AccessShape.h"
 #include "ir/tgl/TglUtils.h"
 #include "ir/tile/Tile.h"
 #include "llvm/ADT/SetVector.h"
@@ -52,7 +53,7 @@ public:
         return;
       PlanBuffer buffer;
       buffer.name = temp.getName().str();
-      buffer.bytes = Emitter::bytesOf(temp.getTensor().getType(), temporaryAlignment);
+      buffer.bytes = tensorBytes(temp.getTensor().getType(), temporaryAlignment);
       addBuffer(temp.getTensor(), buffer);
     });
     for (mlir::Attribute size : kernel.getSizeAttrs())

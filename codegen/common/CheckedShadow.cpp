@@ -15,31 +15,36 @@
 // order.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/CheckedShadow.h"
 
+#include "codegen/common/ScalarEmitter.h"
+#include "ir/tgl/TglUtils.h"
 #include "ir/tgl/WriteAttributes.h"
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-Value *Emitter::tick() {
-  Value *now = b.CreateAdd(b.CreateLoad(b.getInt64Ty(), clock), i64(1));
+CheckedShadow::CheckedShadow(ScalarEmitter &e, RuntimeChecks &checks)
+    : e(e), b(e.b), checks(checks) {}
+
+Value *CheckedShadow::tick() {
+  Value *now = b.CreateAdd(b.CreateLoad(b.getInt64Ty(), clock), e.i64(1));
   b.CreateStore(now, clock);
   return now;
 }
 
-void Emitter::beginPoints() {
+void CheckedShadow::beginPoints() {
   if (clock)
     levels.push_back({tick(), nullptr});
 }
 
-void Emitter::beginPoint() {
+void CheckedShadow::beginPoint() {
   if (clock)
     levels.back().point = tick();
 }
 
-void Emitter::endPoints() {
+void CheckedShadow::endPoints() {
   if (!clock)
     return;
   levels.pop_back();
@@ -47,7 +52,7 @@ void Emitter::endPoints() {
 }
 
 /// Whether a write at this time was by another point of a `parallel` around.
-Value *Emitter::isByAnotherPoint(Value *when) {
+Value *CheckedShadow::isByAnotherPoint(Value *when) {
   Value *result = b.getFalse();
   for (const Level &level : levels)
     result = b.CreateOr(result, b.CreateAnd(b.CreateICmpSGE(when, level.begin),
@@ -55,59 +60,44 @@ Value *Emitter::isByAnotherPoint(Value *when) {
   return result;
 }
 
-/// Where `bad` holds: reports the element at `offset`, in words that follow its name.
-void Emitter::reportElement(Value *bad, mlir::Operation *op, mlir::Value tensor, Value *offset,
-                            StringRef what) {
-  ErrorSite site{what.str(), op->getLoc(), {}, cast<tgl::TglTensorType>(tensor.getType())};
-  if (auto temp = tensor.getDefiningOp<tgl::TempOp>())
-    site.tensor = temp.getName().str();
-  else if (auto argument = dyn_cast<mlir::BlockArgument>(tensor))
-    site.tensor = cast<tgl::KernelOp>(argument.getOwner()->getParentOp())
-                      .getArgName(argument.getArgNumber())
-                      .str();
-  sites.push_back(std::move(site));
-  unsigned number = sites.size() - 1;
-  emitIf(bad, [&] { leave(number, offset); });
-}
-
 /// The part of `mask` (null: true) for which the element may be read.
-Value *Emitter::checkRead(mlir::Operation *op, mlir::Value tensor, ArrayRef<ValueExpr> subscripts,
-                          Value *mask) {
-  const Buffer &buffer = buffers.find(tensor)->second;
+Value *CheckedShadow::checkRead(mlir::Operation *op, mlir::Value tensor,
+                                ArrayRef<ValueExpr> subscripts, Value *mask) {
+  const ScalarEmitter::Buffer &buffer = e.buffers.find(tensor)->second;
   if (!clock || !buffer.shadow)
     return mask;
-  Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
-  return emitIfElse(
+  Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
+  return e.emitIfElse(
       mask ? mask : b.getTrue(), [&] { return checkReadAt(op, tensor, offset); }, b.getFalse());
 }
 
-Value *Emitter::checkReadAt(mlir::Operation *op, mlir::Value tensor, Value *offset) {
-  const Buffer &buffer = buffers.find(tensor)->second;
+Value *CheckedShadow::checkReadAt(mlir::Operation *op, mlir::Value tensor, Value *offset) {
+  const ScalarEmitter::Buffer &buffer = e.buffers.find(tensor)->second;
   assert(buffer.shadow && "what a kernel writes has stamps");
   Value *stamp = b.CreateLoad(b.getInt64Ty(), b.CreateGEP(b.getInt64Ty(), buffer.shadow, offset));
-  Value *isUndefined = b.CreateICmpEQ(stamp, i64(0));
-  reportElement(isUndefined, op, tensor, offset, "is read before anything has defined it");
+  Value *isUndefined = b.CreateICmpEQ(stamp, e.i64(0));
+  checks.reportElement(isUndefined, op, tensor, offset, "is read before anything has defined it");
   Value *when = b.CreateLShr(stamp, tgl::stampKindBits);
-  reportElement(isByAnotherPoint(when), op, tensor, offset,
-                "is read by one point of a parallel and written by another");
+  checks.reportElement(isByAnotherPoint(when), op, tensor, offset,
+                       "is read by one point of a parallel and written by another");
   return b.CreateNot(isUndefined);
 }
 
 /// The part of `mask` for which the element may be written; leaves the write's stamp. `raw`: what
 /// `any` stores.
-Value *Emitter::checkWrite(mlir::Operation *op, mlir::Value tensor, ArrayRef<ValueExpr> subscripts,
-                           Value *mask, Value *raw) {
-  const Buffer &buffer = buffers.find(tensor)->second;
+Value *CheckedShadow::checkWrite(mlir::Operation *op, mlir::Value tensor,
+                                 ArrayRef<ValueExpr> subscripts, Value *mask, Value *raw) {
+  const ScalarEmitter::Buffer &buffer = e.buffers.find(tensor)->second;
   if (!clock || !buffer.shadow)
     return mask;
-  Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
-  return emitIfElse(
+  Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
+  return e.emitIfElse(
       mask ? mask : b.getTrue(),
       [&] {
         Value *differs = b.getTrue();
         auto write = cast<tgl::WriteOp>(op);
         if (write.getCombine() == tgl::ReduceKind::Any) {
-          Value *before = loadRaw(buffer, subscripts, nullptr);
+          Value *before = e.loadRaw(buffer, subscripts, nullptr);
           Type *bits = b.getIntNTy(before->getType()->getScalarSizeInBits());
           differs = b.CreateICmpNE(b.CreateBitCast(before, bits), b.CreateBitCast(raw, bits));
         }
@@ -117,20 +107,20 @@ Value *Emitter::checkWrite(mlir::Operation *op, mlir::Value tensor, ArrayRef<Val
 }
 
 /// `differs`: whether what is there has other bits than what `any` stores.
-Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *offset,
-                             std::optional<tgl::ReduceKind> combine, Value *differs) {
-  const Buffer &buffer = buffers.find(tensor)->second;
+Value *CheckedShadow::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *offset,
+                                   std::optional<tgl::ReduceKind> combine, Value *differs) {
+  const ScalarEmitter::Buffer &buffer = e.buffers.find(tensor)->second;
   Value *address = b.CreateGEP(b.getInt64Ty(), buffer.shadow, offset);
   Value *stamp = b.CreateLoad(b.getInt64Ty(), address);
-  Value *isDefined = b.CreateICmpNE(stamp, i64(0));
+  Value *isDefined = b.CreateICmpNE(stamp, e.i64(0));
   Value *when = b.CreateLShr(stamp, tgl::stampKindBits);
   Value *meets = b.CreateAnd(isDefined, isByAnotherPoint(when));
   bool needsElement = combine && combine != tgl::ReduceKind::Any;
   if (needsElement)
-    reportElement(b.CreateNot(isDefined), op, tensor, offset,
-                  "is added to before anything has defined it");
+    checks.reportElement(b.CreateNot(isDefined), op, tensor, offset,
+                         "is added to before anything has defined it");
   Value *now = b.CreateLoad(b.getInt64Ty(), clock);
-  Value *kind = i64(tgl::writeKind(combine));
+  Value *kind = e.i64(tgl::writeKind(combine));
   Value *isOther = b.CreateICmpNE(b.CreateAnd(stamp, (1 << tgl::stampKindBits) - 1), kind);
   std::string what = "is written by two points of a parallel";
   if (combine) { // writes of one kind meet
@@ -138,25 +128,25 @@ Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *off
       isOther = b.CreateOr(isOther, differs);
     meets = b.CreateAnd(meets, isOther);
     // Who meets a point that has written in two ways meets the other way too.
-    kind =
-        b.CreateSelect(b.CreateAnd(isOther, b.CreateICmpEQ(when, now)), i64(tgl::plainWrite), kind);
+    kind = b.CreateSelect(b.CreateAnd(isOther, b.CreateICmpEQ(when, now)), e.i64(tgl::plainWrite),
+                          kind);
   }
   if (auto names = op->getAttrOfType<mlir::StringAttr>(tgl::distinctAttrName))
     what = "is written twice, and '" + names.str() + "' is said to be distinct";
-  reportElement(meets, op, tensor, offset, what);
+  checks.reportElement(meets, op, tensor, offset, what);
   Value *next = b.CreateOr(b.CreateShl(now, tgl::stampKindBits), kind);
   b.CreateStore(needsElement ? b.CreateSelect(isDefined, next, stamp) : next, address);
   return needsElement ? isDefined : b.getTrue();
 }
 
-void Emitter::checkComplete(mlir::Operation *op, mlir::Value tensor) {
-  const Buffer &buffer = buffers.find(tensor)->second;
+void CheckedShadow::checkComplete(mlir::Operation *op, mlir::Value tensor) {
+  const ScalarEmitter::Buffer &buffer = e.buffers.find(tensor)->second;
   IndexExpr count(1);
   for (tgl::IndexExprAttr dim : buffer.type.getDims())
     count = count * dim.getExpr();
-  emitLoop(i64(0), emitSize(count), i64(1), {}, [&](Value *offset, ArrayRef<Value *>) {
+  e.emitLoop(e.i64(0), e.emitSize(count), e.i64(1), {}, [&](Value *offset, ArrayRef<Value *>) {
     Value *stamp = b.CreateLoad(b.getInt64Ty(), b.CreateGEP(b.getInt64Ty(), buffer.shadow, offset));
-    reportElement(b.CreateICmpEQ(stamp, i64(0)), op, tensor, offset, "is never written");
+    checks.reportElement(b.CreateICmpEQ(stamp, e.i64(0)), op, tensor, offset, "is never written");
     return SmallVector<Value *>();
   });
 }

@@ -10,8 +10,10 @@
 // math have become arith before (LowerMath.h), except those that LLVM has on every target.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/EmitArith.h"
+
 #include "codegen/common/FloatRange.h"
+#include "codegen/common/ScalarEmitter.h"
 #include "codegen/math/LowerMath.h"
 #include "ir/Random.h"
 #include "ir/tgl/TglFunctions.h"
@@ -168,105 +170,21 @@ static unsigned castOpcode(mlir::Operation *op) {
       .Default([](auto) -> unsigned { return 0; });
 }
 
-Value *Emitter::emitExtreme(Intrinsic::ID id, Value *lhs, Value *rhs) {
+Value *tegula::emitExtreme(IRBuilder<> &b, Intrinsic::ID id, Value *lhs, Value *rhs) {
   IRBuilder<>::FastMathFlagGuard guard(b);
   b.getFastMathFlags().setNoSignedZeros();
   return b.CreateBinaryIntrinsic(id, lhs, rhs);
 }
 
-void Emitter::emitArith(mlir::Operation *op) {
-  SmallVector<Value *, 4> operands;
-  for (mlir::Value operand : op->getOperands())
-    operands.push_back(valueOf(operand));
-  align(operands);
-  IRBuilder<>::FastMathFlagGuard guard(b);
-  b.setFastMathFlags(flagsOf(op));
-  auto typeLike = [&](mlir::Type type) -> Type * {
-    Type *scalar = typeOf(type);
-    if (!operands.empty())
-      if (auto *vector = dyn_cast<VectorType>(operands[0]->getType()))
-        return VectorType::get(scalar, vector->getElementCount());
-    return scalar;
-  };
-
-  Value *result = nullptr;
-  if (unsigned opcode = binaryOpcode(op)) {
-    if (Instruction::isIntDivRem(opcode))
-      operands[1] = divisorOfPoints(operands[1]);
-    result = b.CreateBinOp(static_cast<Instruction::BinaryOps>(opcode), operands[0], operands[1]);
-  } else if (Intrinsic::ID id = intrinsicOf(op); id != Intrinsic::not_intrinsic) {
-    result = id == Intrinsic::maximum || id == Intrinsic::minimum
-                 ? emitExtreme(id, operands[0], operands[1])
-                 : b.CreateIntrinsic(operands[0]->getType(), id, operands);
-  } else if (mlir::Value argument = matchLog1pExp(op)) {
-    Value *value = valueOf(argument);
-    result = b.CreateCall(getMathFunction(module, MathFunction::Log1pExp, value->getType()), value);
-  } else if (std::optional<MathFunction> function = functionOf(op)) {
-    result = b.CreateCall(getMathFunction(module, *function, operands[0]->getType()), operands);
-  } else if (unsigned opcode = castOpcode(op)) {
-    result = b.CreateCast(static_cast<Instruction::CastOps>(opcode), operands[0],
-                          typeLike(op->getResult(0).getType()));
-  } else {
-    result =
-        TypeSwitch<mlir::Operation *, Value *>(op)
-            .Case<arith::ConstantOp>([&](arith::ConstantOp constant) -> Value * {
-              mlir::Attribute value = constant.getValue();
-              Type *type = typeOf(constant.getType());
-              if (auto integer = dyn_cast<mlir::IntegerAttr>(value))
-                return ConstantInt::get(type,
-                                        integer.getValue().sextOrTrunc(type->getIntegerBitWidth()));
-              return ConstantFP::get(type, cast<mlir::FloatAttr>(value).getValue());
-            })
-            .Case<arith::CmpFOp>([&](arith::CmpFOp cmp) {
-              return b.CreateFCmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
-            })
-            .Case<arith::CmpIOp>([&](arith::CmpIOp cmp) {
-              return b.CreateICmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
-            })
-            .Case<arith::SelectOp>(
-                [&](auto) { return b.CreateSelect(operands[0], operands[1], operands[2]); })
-            .Case<arith::NegFOp>([&](auto) { return b.CreateFNeg(operands[0]); })
-            .Case<arith::IndexCastOp, arith::IndexCastUIOp>([&](mlir::Operation *cast) {
-              bool isSigned = isa<arith::IndexCastOp>(cast);
-              return b.CreateIntCast(operands[0], typeLike(cast->getResult(0).getType()), isSigned);
-            })
-            .Case<arith::FloorDivSIOp>(
-                [&](auto) { return emitFloorDiv(operands[0], operands[1], Divisor::Safe); })
-            .Case<math::AbsIOp>([&](auto) {
-              return b.CreateBinaryIntrinsic(Intrinsic::abs, operands[0], b.getFalse());
-            })
-            .Case<math::CountLeadingZerosOp>([&](auto) {
-              return b.CreateBinaryIntrinsic(Intrinsic::ctlz, operands[0], b.getFalse());
-            })
-            .Case<math::IsNaNOp>([&](auto) { return b.CreateFCmpUNO(operands[0], operands[0]); })
-            .Case<math::IsInfOp>([&](auto) {
-              return b.CreateFCmpOEQ(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
-                                     ConstantFP::getInfinity(operands[0]->getType()));
-            })
-            .Case<math::IsFiniteOp>([&](auto) {
-              return b.CreateFCmpONE(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
-                                     ConstantFP::getInfinity(operands[0]->getType()));
-            })
-            .Case<tgl::IndexOp>([&](tgl::IndexOp index) { return emitIndex(index.getValueExpr()); })
-            .Case<tgl::ConvertOp>([&](tgl::ConvertOp convertOp) {
-              return convert(operands[0], convertOp.getTarget(), convertOp.getNearest());
-            })
-            .Case<tgl::RandomOp>([&](tgl::RandomOp random) { return emitRandom(random); })
-            .Default([](auto) -> Value * { return nullptr; });
-  }
-  if (!result)
-    return fail(op, "no LLVM form for " + op->getName().getStringRef());
-  values[op->getResult(0)] = result;
-}
-
 /// The functions of ir/Random.h on whatever shape the keys have.
-Value *Emitter::emitRandom(tgl::RandomOp op) {
+static Value *emitRandom(ScalarEmitter &e, tgl::RandomOp op) {
+  IRBuilder<> &b = e.b;
   SmallVector<Value *, 4> keys;
   for (mlir::Value key : op.getKeys())
-    keys.push_back(valueOf(key));
-  align(keys);
+    keys.push_back(e.valueOf(key));
+  e.align(keys);
   Type *shape = keys.empty() ? b.getInt64Ty() : keys[0]->getType();
-  Type *f32 = shape->isVectorTy() ? VectorType::get(b.getFloatTy(), lanes->width, false)
+  Type *f32 = shape->isVectorTy() ? VectorType::get(b.getFloatTy(), e.lanes->width, false)
                                   : static_cast<Type *>(b.getFloatTy());
   auto number = [&](uint64_t value) { return ConstantInt::get(shape, value); };
   auto mix = [&](Value *z) { // splitmix64
@@ -287,10 +205,98 @@ Value *Emitter::emitRandom(tgl::RandomOp op) {
   Value *radius = uniform(mix(b.CreateXor(state, number(normalRadiusKey))));
   Value *angle = uniform(mix(b.CreateXor(state, number(normalAngleKey))));
   auto call = [&](MathFunction function, Value *argument) {
-    return b.CreateCall(getMathFunction(module, function, f32), argument);
+    return b.CreateCall(getMathFunction(e.module, function, f32), argument);
   };
   Value *scaled = b.CreateFMul(ConstantFP::get(f32, -2.0), call(MathFunction::Log, radius));
   Value *turned = b.CreateFMul(ConstantFP::get(f32, 0x1.921fb6p+2f), angle);
   return b.CreateFMul(b.CreateUnaryIntrinsic(Intrinsic::sqrt, scaled),
                       call(MathFunction::Cos, turned));
+}
+
+void tegula::emitArith(ScalarEmitter &e, mlir::Operation *op) {
+  IRBuilder<> &b = e.b;
+  SmallVector<Value *, 4> operands;
+  for (mlir::Value operand : op->getOperands())
+    operands.push_back(e.valueOf(operand));
+  e.align(operands);
+  IRBuilder<>::FastMathFlagGuard guard(b);
+  b.setFastMathFlags(flagsOf(op));
+  auto typeLike = [&](mlir::Type type) -> Type * {
+    Type *scalar = e.typeOf(type);
+    if (!operands.empty())
+      if (auto *vector = dyn_cast<VectorType>(operands[0]->getType()))
+        return VectorType::get(scalar, vector->getElementCount());
+    return scalar;
+  };
+
+  Value *result = nullptr;
+  if (unsigned opcode = binaryOpcode(op)) {
+    if (Instruction::isIntDivRem(opcode))
+      operands[1] = e.divisorOfPoints(operands[1]);
+    result = b.CreateBinOp(static_cast<Instruction::BinaryOps>(opcode), operands[0], operands[1]);
+  } else if (Intrinsic::ID id = intrinsicOf(op); id != Intrinsic::not_intrinsic) {
+    result = id == Intrinsic::maximum || id == Intrinsic::minimum
+                 ? emitExtreme(b, id, operands[0], operands[1])
+                 : b.CreateIntrinsic(operands[0]->getType(), id, operands);
+  } else if (mlir::Value argument = matchLog1pExp(op)) {
+    Value *value = e.valueOf(argument);
+    result =
+        b.CreateCall(getMathFunction(e.module, MathFunction::Log1pExp, value->getType()), value);
+  } else if (std::optional<MathFunction> function = functionOf(op)) {
+    result = b.CreateCall(getMathFunction(e.module, *function, operands[0]->getType()), operands);
+  } else if (unsigned opcode = castOpcode(op)) {
+    result = b.CreateCast(static_cast<Instruction::CastOps>(opcode), operands[0],
+                          typeLike(op->getResult(0).getType()));
+  } else {
+    result =
+        TypeSwitch<mlir::Operation *, Value *>(op)
+            .Case<arith::ConstantOp>([&](arith::ConstantOp constant) -> Value * {
+              mlir::Attribute value = constant.getValue();
+              Type *type = e.typeOf(constant.getType());
+              if (auto integer = dyn_cast<mlir::IntegerAttr>(value))
+                return ConstantInt::get(type,
+                                        integer.getValue().sextOrTrunc(type->getIntegerBitWidth()));
+              return ConstantFP::get(type, cast<mlir::FloatAttr>(value).getValue());
+            })
+            .Case<arith::CmpFOp>([&](arith::CmpFOp cmp) {
+              return b.CreateFCmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
+            })
+            .Case<arith::CmpIOp>([&](arith::CmpIOp cmp) {
+              return b.CreateICmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
+            })
+            .Case<arith::SelectOp>(
+                [&](auto) { return b.CreateSelect(operands[0], operands[1], operands[2]); })
+            .Case<arith::NegFOp>([&](auto) { return b.CreateFNeg(operands[0]); })
+            .Case<arith::IndexCastOp, arith::IndexCastUIOp>([&](mlir::Operation *cast) {
+              bool isSigned = isa<arith::IndexCastOp>(cast);
+              return b.CreateIntCast(operands[0], typeLike(cast->getResult(0).getType()), isSigned);
+            })
+            .Case<arith::FloorDivSIOp>(
+                [&](auto) { return e.emitFloorDiv(operands[0], operands[1], Divisor::Safe); })
+            .Case<math::AbsIOp>([&](auto) {
+              return b.CreateBinaryIntrinsic(Intrinsic::abs, operands[0], b.getFalse());
+            })
+            .Case<math::CountLeadingZerosOp>([&](auto) {
+              return b.CreateBinaryIntrinsic(Intrinsic::ctlz, operands[0], b.getFalse());
+            })
+            .Case<math::IsNaNOp>([&](auto) { return b.CreateFCmpUNO(operands[0], operands[0]); })
+            .Case<math::IsInfOp>([&](auto) {
+              return b.CreateFCmpOEQ(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
+                                     ConstantFP::getInfinity(operands[0]->getType()));
+            })
+            .Case<math::IsFiniteOp>([&](auto) {
+              return b.CreateFCmpONE(b.CreateUnaryIntrinsic(Intrinsic::fabs, operands[0]),
+                                     ConstantFP::getInfinity(operands[0]->getType()));
+            })
+            .Case<tgl::IndexOp>(
+                [&](tgl::IndexOp index) { return e.emitIndex(index.getValueExpr()); })
+            .Case<tgl::ConvertOp>([&](tgl::ConvertOp convertOp) {
+              return e.convert(operands[0], convertOp.getTarget(), convertOp.getNearest());
+            })
+            .Case<tgl::RandomOp>([&](tgl::RandomOp random) { return emitRandom(e, random); })
+            .Default([](auto) -> Value * { return nullptr; });
+  }
+  if (!result)
+    return e.fail(op, "no LLVM form for " + op->getName().getStringRef());
+  e.values[op->getResult(0)] = result;
 }

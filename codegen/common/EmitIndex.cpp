@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/ScalarEmitter.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -32,13 +32,13 @@ static Value *divideSafely(IRBuilder<> &b, Value *lhs, Value *divisor, Divisor k
   return b.CreateSelect(b.CreateICmpEQ(divisor, constant(-1)), byMinusOne, result);
 }
 
-Value *Emitter::divisorOfPoints(Value *divisor) {
+Value *ScalarEmitter::divisorOfPoints(Value *divisor) {
   if (!lanes || !lanes->mask || !isVector(divisor) || isa<Constant>(divisor))
     return divisor;
   return b.CreateSelect(lanes->mask, divisor, ConstantInt::get(divisor->getType(), 1));
 }
 
-Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs, Divisor kind) {
+Value *ScalarEmitter::emitFloorDiv(Value *lhs, Value *rhs, Divisor kind) {
   Value *operands[] = {lhs, rhs};
   align(operands);
   if (kind == Divisor::Safe)
@@ -53,7 +53,7 @@ Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs, Divisor kind) {
       });
 }
 
-Value *Emitter::emitMod(Value *lhs, Value *rhs, Divisor kind) {
+Value *ScalarEmitter::emitMod(Value *lhs, Value *rhs, Divisor kind) {
   Value *operands[] = {lhs, rhs};
   align(operands);
   Value *zero = Constant::getNullValue(operands[0]->getType());
@@ -82,7 +82,8 @@ static unsigned lateness(const IndexExpr::Term &term) {
   return result;
 }
 
-Value *Emitter::emitExpr(const IndexExpr &expr, function_ref<Value *(const IndexVar &)> variable) {
+Value *ScalarEmitter::emitExpr(const IndexExpr &expr,
+                               function_ref<Value *(const IndexVar &)> variable) {
   SmallVector<const IndexExpr::Term *> order;
   for (const IndexExpr::Term &term : expr.terms())
     order.push_back(&term);
@@ -119,8 +120,8 @@ Value *Emitter::emitExpr(const IndexExpr &expr, function_ref<Value *(const Index
   return sum ? sum : i64(0);
 }
 
-Value *Emitter::emitAtom(const IndexExpr::Atom &atom,
-                         function_ref<Value *(const IndexVar &)> variable) {
+Value *ScalarEmitter::emitAtom(const IndexExpr::Atom &atom,
+                               function_ref<Value *(const IndexVar &)> variable) {
   if (atom.kind == IndexExpr::AtomKind::Variable)
     return variable(atom.var);
   SmallVector<Value *, 4> operands;
@@ -157,13 +158,13 @@ Value *Emitter::emitAtom(const IndexExpr::Atom &atom,
   llvm_unreachable("all kinds of atoms are handled");
 }
 
-Value *Emitter::emitIndex(const tgl::ValueExpr &expr) {
+Value *ScalarEmitter::emitIndex(const tgl::ValueExpr &expr) {
   return emitExpr(expr.expr(), [&](const IndexVar &var) -> Value * {
     return var.isSymbol() ? sizeOf(var.name()) : valueOf(expr.operands()[var.position()]);
   });
 }
 
-Value *Emitter::emitIndexAtLaneZero(const tgl::ValueExpr &expr) {
+Value *ScalarEmitter::emitIndexAtLaneZero(const tgl::ValueExpr &expr) {
   return emitExpr(expr.expr(), [&](const IndexVar &var) -> Value * {
     if (var.isSymbol())
       return sizeOf(var.name());

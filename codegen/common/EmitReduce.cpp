@@ -6,189 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Emitter.h"
+#include "codegen/common/PeelInterior.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ReduceKind;
-
-static bool isArg(ReduceKind kind) {
-  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-}
-
-/// Type that is accumulated: of what the region yields.
-static mlir::Type reducedType(tgl::ReduceOp op) {
-  return op.getKind() == ReduceKind::Count ? op.getType() : op.getReduced().getType();
-}
-
-/// Positions of argmax and argmin are kept in half a word where that holds them: of all that is
-/// done for a term they are most.
-Type *Emitter::positionType(tgl::ReduceOp op) {
-  std::optional<int64_t> high = highOf(cast<tgl::AxesOp>(op.getOperation()), 0).asConstant();
-  bool isShort = high && *high >= 0 && *high <= std::numeric_limits<int32_t>::max();
-  return isShort ? b.getInt32Ty() : b.getInt64Ty();
-}
-
-Emitter::Accumulator Emitter::initialAccumulator(tgl::ReduceOp op) {
-  bool hasPosition = isArg(op.getKind());
-  Accumulator initial = initialAccumulator(op.getKind(), typeOf(reducedType(op)),
-                                           hasPosition ? positionType(op) : nullptr);
-  if (initial.empty()) {
-    fail(op, "this reduction is expanded before code generation");
-    return {ConstantFP::get(typeOf(op.getType()), 0)};
-  }
-  return initial;
-}
-
-Emitter::Accumulator Emitter::initialAccumulator(ReduceKind kind, Type *type, Type *position) {
-  auto number = [&](double real, int64_t integer) -> Constant * {
-    return type->isFloatingPointTy() ? ConstantFP::get(type, real)
-                                     : cast<Constant>(ConstantInt::getSigned(type, integer));
-  };
-  auto extreme = [&](bool lowest) -> Constant * {
-    if (type->isFloatingPointTy())
-      return ConstantFP::getInfinity(type, lowest);
-    unsigned width = type->getIntegerBitWidth();
-    return ConstantInt::get(type, lowest ? APInt::getSignedMinValue(width)
-                                         : APInt::getSignedMaxValue(width));
-  };
-  switch (kind) {
-  case ReduceKind::Sum:
-  case ReduceKind::Count:
-    // -0.0 is the identity of addition, but over nothing a sum is +0.
-    return {number(0, 0)};
-  case ReduceKind::Prod:
-    return {number(1, 1)};
-  case ReduceKind::Max:
-    return {extreme(true)};
-  case ReduceKind::Min:
-    return {extreme(false)};
-  case ReduceKind::Any:
-    return {b.getFalse()};
-  case ReduceKind::All:
-    return {b.getTrue()};
-  case ReduceKind::ArgMax:
-  case ReduceKind::ArgMin:
-    return {extreme(kind == ReduceKind::ArgMax), Constant::getAllOnesValue(position)};
-  case ReduceKind::Var:
-    return {number(0, 0), number(0, 0), number(0, 0), number(0, 0)};
-  default:
-    return {};
-  }
-}
-
-Emitter::Accumulator Emitter::combine(ReduceKind kind, const Accumulator &lhs,
-                                      const Accumulator &rhs) {
-  bool isFloat = lhs[0]->getType()->isFPOrFPVectorTy();
-  auto extreme = [&](bool largest) {
-    if (isFloat)
-      return emitExtreme(largest ? Intrinsic::maximum : Intrinsic::minimum, lhs[0], rhs[0]);
-    return b.CreateBinaryIntrinsic(largest ? Intrinsic::smax : Intrinsic::smin, lhs[0], rhs[0]);
-  };
-  switch (kind) {
-  case ReduceKind::Sum:
-  case ReduceKind::Count:
-    return {isFloat ? b.CreateFAdd(lhs[0], rhs[0]) : b.CreateAdd(lhs[0], rhs[0])};
-  case ReduceKind::Prod:
-    return {isFloat ? b.CreateFMul(lhs[0], rhs[0]) : b.CreateMul(lhs[0], rhs[0])};
-  case ReduceKind::Max:
-    return {extreme(true)};
-  case ReduceKind::Min:
-    return {extreme(false)};
-  case ReduceKind::Any:
-    return {b.CreateOr(lhs[0], rhs[0])};
-  case ReduceKind::All:
-    return {b.CreateAnd(lhs[0], rhs[0])};
-  case ReduceKind::ArgMax:
-  case ReduceKind::ArgMin: {
-    // rhs wins if it is there and lhs is not, if it is better, or as good and earlier.
-    Value *better = isBetter(kind, lhs[0], rhs[0]), *worse = isBetter(kind, rhs[0], lhs[0]);
-    Value *equal = b.CreateNot(b.CreateOr(better, worse));
-    Value *none = Constant::getAllOnesValue(lhs[1]->getType());
-    Value *present = b.CreateICmpNE(rhs[1], none);
-    Value *first = b.CreateICmpEQ(lhs[1], none);
-    Value *earlier = b.CreateAnd(equal, b.CreateICmpSLT(rhs[1], lhs[1]));
-    Value *take = b.CreateAnd(present, b.CreateOr(first, b.CreateOr(better, earlier)));
-    return {b.CreateSelect(take, rhs[0], lhs[0]), b.CreateSelect(take, rhs[1], lhs[1])};
-  }
-  case ReduceKind::Var:
-    return combineVariances(lhs, rhs);
-  default:
-    return lhs;
-  }
-}
-
-/// Whether the right number is better than the left one: nan is best.
-Value *Emitter::isBetter(ReduceKind kind, Value *lhs, Value *rhs) {
-  bool largest = kind == ReduceKind::ArgMax;
-  if (!lhs->getType()->isFPOrFPVectorTy())
-    return largest ? b.CreateICmpSGT(rhs, lhs) : b.CreateICmpSLT(rhs, lhs);
-  Value *beats = largest ? b.CreateFCmpUGT(rhs, lhs) : b.CreateFCmpULT(rhs, lhs); // or one is nan
-  return b.CreateAnd(beats, b.CreateFCmpORD(lhs, lhs));
-}
-
-/// The next point of an argmax or argmin, which is later than all that the accumulator has seen.
-Emitter::Accumulator Emitter::takeNext(ReduceKind kind, Accumulator accumulator, Accumulator point,
-                                       Value *counts) {
-  for (auto [element, before] : zip_equal(point, accumulator)) {
-    Value *operands[] = {element, before};
-    align(operands);
-    element = operands[0];
-    before = operands[1];
-  }
-  Value *first =
-      b.CreateICmpEQ(accumulator[1], Constant::getAllOnesValue(accumulator[1]->getType()));
-  Value *take = emitAnd(counts, b.CreateOr(first, isBetter(kind, accumulator[0], point[0])));
-  for (auto [element, before] : zip_equal(point, accumulator)) {
-    Value *operands[] = {take, element, before};
-    align(operands);
-    before = b.CreateSelect(operands[0], operands[1], operands[2]);
-  }
-  return accumulator;
-}
-
-Emitter::Accumulator Emitter::emitReducePoint(tgl::ReduceOp op, Accumulator accumulator) {
-  emitBlock(op.getBody().front());
-  if (failed())
-    return accumulator;
-  Value *value = valueOf(op.getReduced());
-  if (op.getKind() == ReduceKind::Count) {
-    Type *type = typeOf(op.getType());
-    value =
-        b.CreateZExt(value, isVector(value) ? VectorType::get(type, lanes->width, false) : type);
-  }
-  Accumulator point = {value};
-  if (isArg(op.getKind())) {
-    Value *position = valueOf(op.getAxes()[0]);
-    Type *type = positionType(op);
-    point.push_back(b.CreateTrunc(position, position->getType()->getWithNewType(type)));
-  }
-  if (op.getKind() == ReduceKind::Var) // one term, which is its own mean
-    point = {ConstantFP::get(typeOf(op.getType()), 1), value,
-             Constant::getNullValue(value->getType()), Constant::getNullValue(value->getType())};
-  // Points that the filter leaves out, and lanes of this reduction's own axis that do not exist, do
-  // not count. (Lanes of an axis outside compute something that nobody stores.)
-  Value *counts = op.getFilter() ? valueOf(op.getFilter()) : nullptr;
-  if (lanes && lanes->mask && is_contained(op.getAxes(), lanes->axis))
-    counts = emitAnd(counts, lanes->mask);
-  if (isArg(op.getKind()))
-    return takeNext(op.getKind(), accumulator, std::move(point), counts);
-  if (counts) {
-    Accumulator identity = initialAccumulator(op);
-    for (auto [element, neutral] : zip_equal(point, identity)) {
-      Value *operands[] = {counts, element, neutral};
-      align(operands);
-      element = b.CreateSelect(operands[0], operands[1], operands[2]);
-    }
-  }
-  for (auto [element, sum] : zip_equal(point, accumulator)) {
-    Value *operands[] = {element, sum};
-    align(operands);
-    element = operands[0];
-    sum = operands[1];
-  }
-  return combine(op, accumulator, point);
-}
 
 /// Sums and variances, whose error would grow with the number of terms that one accumulator takes.
 static bool isSum(tgl::ReduceOp op) {
@@ -228,9 +51,9 @@ Value *Emitter::emitExactSum(Value *low, Value *high, int64_t step, Value *start
   return b.CreateSelect(b.CreateFCmpORD(sums[1], sums[1]), b.CreateFAdd(sums[0], sums[1]), sums[0]);
 }
 
-Emitter::Accumulator Emitter::emitBlockedSum(tgl::ReduceOp op, Value *low, Value *high,
-                                             int64_t step, BlockedSum parts, Accumulator start,
-                                             function_ref<Accumulator(Value *, Accumulator)> body) {
+Accumulator Emitter::emitBlockedSum(tgl::ReduceOp op, Value *low, Value *high, int64_t step,
+                                    BlockedSum parts, Accumulator start,
+                                    function_ref<Accumulator(Value *, Accumulator)> body) {
   int64_t span = step;
   for (unsigned level = 0; level < parts.levels; ++level)
     span *= parts.terms;
@@ -253,15 +76,15 @@ Emitter::Accumulator Emitter::emitBlockedSum(tgl::ReduceOp op, Value *low, Value
   SmallVector<Value *> results =
       emitLoop(low, high, i64(span), start, [&](Value *iv, ArrayRef<Value *> carried) {
         Accumulator before(carried.begin(), carried.end());
-        return SmallVector<Value *>(parts.levels ? combine(op, before, part(iv))
+        return SmallVector<Value *>(parts.levels ? combine(*this, op, before, part(iv))
                                                  : body(iv, std::move(before)));
       });
   return Accumulator(results.begin(), results.end());
 }
 
-Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsigned> order,
-                                               Accumulator accumulator,
-                                               function_ref<Accumulator(Accumulator)> innermost) {
+Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsigned> order,
+                                      Accumulator accumulator,
+                                      function_ref<Accumulator(Accumulator)> innermost) {
   if (order.empty())
     return innermost(accumulator);
   auto axes = cast<tgl::AxesOp>(op.getOperation());
@@ -280,16 +103,16 @@ Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsign
                           Accumulator zeros;
                           for (Value *element : before)
                             zeros.push_back(Constant::getNullValue(element->getType()));
-                          return combine(op, before,
+                          return combine(*this, op, before,
                                          emitSerialReduce(op, rest, std::move(zeros), innermost));
                         });
 }
 
 void Emitter::emitReduce(tgl::ReduceOp op) {
   SmallVector<mlir::Operation *> free;
-  Value *interior = insideReads.empty() ? emitPeeledInterior(op, free) : nullptr;
+  Value *interior = insideReads.empty() ? emitPeeledInterior(*this, op, free) : nullptr;
   if (!interior) {
-    values[op.getResult()] = resultOf(op, emitReduceNest(op));
+    values[op.getResult()] = resultOf(*this, op, emitReduceNest(op));
     return;
   }
   Function *function = b.GetInsertBlock()->getParent();
@@ -299,12 +122,12 @@ void Emitter::emitReduce(tgl::ReduceOp op) {
   b.CreateCondBr(interior, inside, border);
   b.SetInsertPoint(inside);
   insideReads.insert_range(free);
-  Value *unchecked = resultOf(op, emitReduceNest(op));
+  Value *unchecked = resultOf(*this, op, emitReduceNest(op));
   insideReads.clear();
   BasicBlock *insideEnd = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(border);
-  Value *checked = resultOf(op, emitReduceNest(op));
+  Value *checked = resultOf(*this, op, emitReduceNest(op));
   BasicBlock *borderEnd = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(after);
@@ -314,24 +137,24 @@ void Emitter::emitReduce(tgl::ReduceOp op) {
   values[op.getResult()] = result;
 }
 
-Emitter::Accumulator Emitter::emitReduceNest(tgl::ReduceOp op) {
+Accumulator Emitter::emitReduceNest(tgl::ReduceOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  Accumulator accumulator = initialAccumulator(op);
+  Accumulator accumulator = initialAccumulator(*this, op);
   SmallVector<unsigned> order = to_vector(seq<unsigned>(0, op.getAxes().size()));
   std::optional<LaneChoice> choice;
   if (!lanes)
     choice = chooseLanes(axes);
   if (choice) {
     llvm::erase(order, choice->axis);
-    accumulator = splatAccumulator(op, std::move(accumulator), choice->width);
+    accumulator = splatAccumulator(*this, op, std::move(accumulator), choice->width);
     accumulator = emitSerialReduce(op, order, accumulator, [&](Accumulator inner) {
       return emitLaneReduce(op, *choice, std::move(inner));
     });
-    accumulator = combineLanes(op, accumulator, choice->width);
+    accumulator = combineLanes(*this, op, accumulator, choice->width);
   } else {
     // Inside lanes of an outer axis the accumulator is a vector if the body's value is.
     if (lanes)
-      accumulator = splatAccumulator(op, std::move(accumulator), lanes->width);
+      accumulator = splatAccumulator(*this, op, std::move(accumulator), lanes->width);
     accumulator = emitSerialReduce(op, order, accumulator, [&](Accumulator inner) {
       return emitReducePoint(op, std::move(inner));
     });
@@ -339,33 +162,10 @@ Emitter::Accumulator Emitter::emitReduceNest(tgl::ReduceOp op) {
   return accumulator;
 }
 
-/// Vectors are halved until one lane is left: a fixed, pairwise order.
-Emitter::Accumulator Emitter::combineLanes(tgl::ReduceOp op, Accumulator accumulator,
-                                           unsigned width) {
-  for (unsigned half = width / 2; half; half /= 2) {
-    SmallVector<int> lower, upper;
-    for (unsigned lane = 0; lane < half; ++lane) {
-      lower.push_back(lane);
-      upper.push_back(lane + half);
-    }
-    Accumulator left, right;
-    for (Value *element : accumulator) {
-      left.push_back(isVector(element) ? b.CreateShuffleVector(element, lower) : element);
-      right.push_back(isVector(element) ? b.CreateShuffleVector(element, upper) : element);
-    }
-    accumulator = combine(op, left, right);
-  }
-  for (Value *&element : accumulator)
-    if (isVector(element))
-      element = b.CreateExtractElement(element, uint64_t(0));
-  return accumulator;
-}
-
 /// One axis in vectors: `unroll` independent accumulators, in blocks whose sums are added up on
 /// their own, so that the error of a long sum grows with its square root of a square root and not
 /// with its length.
-Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice &choice,
-                                             Accumulator outer) {
+Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice &choice, Accumulator outer) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   mlir::Value axis = op.getAxes()[choice.axis];
   unsigned width = choice.width, unroll = choice.unroll, step = width * unroll;
@@ -373,7 +173,7 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
   Value *low = emitLow(axes, choice.axis), *high = emitHigh(axes, choice.axis);
   Value *full = emitFullEnd(low, high, step);
 
-  Accumulator identity = splatAccumulator(op, initialAccumulator(op), width);
+  Accumulator identity = splatAccumulator(*this, op, initialAccumulator(*this, op), width);
   unsigned parts = identity.size();
 
   int64_t block = int64_t(step) * blockSteps;
@@ -401,8 +201,8 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
           list.emplace_back(partial.begin() + i * parts, partial.begin() + (i + 1) * parts);
         for (unsigned half = unroll / 2; half; half /= 2)
           for (unsigned i = 0; i < half; ++i)
-            list[i] = combine(op, list[i], list[i + half]);
-        return combine(op, sum, list[0]);
+            list[i] = combine(*this, op, list[i], list[i + half]);
+        return combine(*this, op, sum, list[0]);
       });
   // What is left, in single vectors of which the last may have missing lanes.
   SmallVector<Value *> rest =
@@ -415,4 +215,9 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
         return next;
       });
   return Accumulator(rest.begin(), rest.end());
+}
+
+Accumulator Emitter::emitReducePoint(tgl::ReduceOp op, Accumulator accumulator) {
+  emitBlock(op.getBody().front());
+  return failed() ? accumulator : addPoint(*this, op, std::move(accumulator));
 }

@@ -12,22 +12,16 @@
 // between equals, so the result is the stable one.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/EmitSort.h"
 
+#include "codegen/common/Emitter.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-void Emitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
-  emitLoop(i64(0), count, i64(1), {}, [&](Value *n, ArrayRef<Value *>) {
-    body(n);
-    return SmallVector<Value *>();
-  });
-}
-
-std::optional<IndexExpr> Emitter::elementsRead(tgl::SortOp op) {
+std::optional<IndexExpr> tegula::elementsRead(tgl::SortOp op) {
   std::optional<IndexExpr> most;
   for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
     if (!tensor.getDefiningOp<tgl::TempOp>())
@@ -52,31 +46,34 @@ std::optional<IndexExpr> Emitter::elementsRead(tgl::SortOp op) {
   return most;
 }
 
-void Emitter::emitSort(tgl::SortOp op) {
-  const Buffer values = buffers.lookup(op.getValues()),
-               positions = buffers.lookup(op.getPositions());
+void tegula::emitSortNetwork(Emitter &e, tgl::SortOp op) {
+  IRBuilder<> &b = e.b;
+  const Emitter::Buffer values = e.buffers.lookup(op.getValues()),
+                        positions = e.buffers.lookup(op.getPositions());
   mlir::Type element = values.type.getElementType(), position = positions.type.getElementType();
-  if (lanes || element.isInteger(4) || position.isInteger(4))
-    return fail(op, "a sort of packed elements, or inside vector lanes");
+  if (e.lanes || element.isInteger(4) || position.isInteger(4))
+    return e.fail(op, "a sort of packed elements, or inside vector lanes");
   SmallVector<ValueExpr> first = op.getSubscriptExprs();
   first.push_back(ValueExpr(int64_t(0)));
-  Value *row = emitIndex(elementOffset(values.type, first));
-  Value *length = emitSize(values.type.getDims().back().getExpr());
-  if (clock) {
+  Value *row = e.emitIndex(elementOffset(values.type, first));
+  Value *length = e.emitSize(values.type.getDims().back().getExpr());
+  if (e.shadow.clock) {
     // Every element is read and written; a network moves what it likes then.
-    Value *outside = b.CreateNot(emitBoundsCheck(ArrayRef(first).drop_back(), values.type));
-    report(outside, {"a row of a sort", op.getLoc()}, ArrayRef(first).drop_back(), values.type);
-    length = b.CreateSelect(outside, i64(0), length);
-    emitSteps(length, [&](Value *n) {
+    Value *outside =
+        b.CreateNot(e.checks.emitBoundsCheck(ArrayRef(first).drop_back(), values.type));
+    e.checks.report(outside, {"a row of a sort", op.getLoc()}, ArrayRef(first).drop_back(),
+                    values.type);
+    length = b.CreateSelect(outside, e.i64(0), length);
+    e.emitSteps(length, [&](Value *n) {
       Value *offset = b.CreateAdd(row, n);
       for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
-        checkReadAt(op, tensor, offset);
-        checkWriteAt(op, tensor, offset);
+        e.shadow.checkReadAt(op, tensor, offset);
+        e.shadow.checkWriteAt(op, tensor, offset);
       }
     });
   }
-  auto at = [&](const Buffer &buffer, mlir::Type type, Value *n) {
-    return b.CreateInBoundsGEP(storageType(type), buffer.pointer, b.CreateAdd(row, n));
+  auto at = [&](const Emitter::Buffer &buffer, mlir::Type type, Value *n) {
+    return b.CreateInBoundsGEP(e.storageType(type), buffer.pointer, b.CreateAdd(row, n));
   };
 
   /// Puts the elements at low < high in order.
@@ -84,11 +81,11 @@ void Emitter::emitSort(tgl::SortOp op) {
     Value *lowAt = at(values, element, low), *highAt = at(values, element, high);
     Value *lowPositionAt = at(positions, position, low),
           *highPositionAt = at(positions, position, high);
-    Value *lowRaw = b.CreateLoad(storageType(element), lowAt);
-    Value *highRaw = b.CreateLoad(storageType(element), highAt);
-    Value *lowPosition = b.CreateLoad(storageType(position), lowPositionAt);
-    Value *highPosition = b.CreateLoad(storageType(position), highPositionAt);
-    Value *x = decode(highRaw, element), *y = decode(lowRaw, element);
+    Value *lowRaw = b.CreateLoad(e.storageType(element), lowAt);
+    Value *highRaw = b.CreateLoad(e.storageType(element), highAt);
+    Value *lowPosition = b.CreateLoad(e.storageType(position), lowPositionAt);
+    Value *highPosition = b.CreateLoad(e.storageType(position), highPositionAt);
+    Value *x = e.decode(highRaw, element), *y = e.decode(lowRaw, element);
     // Does x, now at the higher place, precede y?
     Value *before, *equal;
     if (x->getType()->isFloatingPointTy()) {
@@ -104,7 +101,7 @@ void Emitter::emitSort(tgl::SortOp op) {
       equal = b.CreateICmpEQ(x, y);
     }
     Value *earlier = b.CreateICmpSLT(highPosition, lowPosition);
-    emitIf(b.CreateOr(before, b.CreateAnd(equal, earlier)), [&] {
+    e.emitIf(b.CreateOr(before, b.CreateAnd(equal, earlier)), [&] {
       b.CreateStore(highRaw, lowAt);
       b.CreateStore(lowRaw, highAt);
       b.CreateStore(highPosition, lowPositionAt);
@@ -113,20 +110,20 @@ void Emitter::emitSort(tgl::SortOp op) {
   };
   /// One step of the network: partners differ in the bits of `distance`.
   auto step = [&](Value *distance) {
-    emitSteps(length, [&](Value *low) {
+    e.emitSteps(length, [&](Value *low) {
       Value *high = b.CreateXor(low, distance);
       Value *exists = b.CreateAnd(b.CreateICmpSGT(high, low), b.CreateICmpSLT(high, length));
-      emitIf(exists, [&] { compareAndSwap(low, high); });
+      e.emitIf(exists, [&] { compareAndSwap(low, high); });
     });
   };
   // Sorted runs of 1, 2, 4, ... elements; 62 doublings reach every length.
-  emitLoop(i64(0), i64(62), i64(1), {}, [&](Value *doubling, ArrayRef<Value *>) {
-    Value *run = b.CreateShl(i64(1), doubling);
-    emitIf(b.CreateICmpSLT(run, length), [&] {
-      step(
-          b.CreateSub(b.CreateShl(run, 1), i64(1))); // mirrored: merges two runs into a bitonic one
-      emitLoop(i64(0), doubling, i64(1), {}, [&](Value *halving, ArrayRef<Value *>) {
-        step(b.CreateLShr(run, b.CreateAdd(halving, i64(1))));
+  e.emitLoop(e.i64(0), e.i64(62), e.i64(1), {}, [&](Value *doubling, ArrayRef<Value *>) {
+    Value *run = b.CreateShl(e.i64(1), doubling);
+    e.emitIf(b.CreateICmpSLT(run, length), [&] {
+      step(b.CreateSub(b.CreateShl(run, 1),
+                       e.i64(1))); // mirrored: merges two runs into a bitonic one
+      e.emitLoop(e.i64(0), doubling, e.i64(1), {}, [&](Value *halving, ArrayRef<Value *>) {
+        step(b.CreateLShr(run, b.CreateAdd(halving, e.i64(1))));
         return SmallVector<Value *>();
       });
     });

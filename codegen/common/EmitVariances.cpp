@@ -14,18 +14,21 @@
 // term: terms that are large and close together would otherwise round it again and again.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/Accumulators.h"
+#include "codegen/common/ScalarEmitter.h"
 #include "codegen/math/MathBuilder.h"
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ReduceKind;
 
-Emitter::Accumulator Emitter::combineVariances(const Accumulator &lhs, const Accumulator &rhs) {
+Accumulator tegula::combineVariances(ScalarEmitter &e, const Accumulator &lhs,
+                                     const Accumulator &rhs) {
+  IRBuilder<> &b = e.b;
   auto like = [&](Value *value, Value *other) {
     auto *vector = dyn_cast<VectorType>(other->getType());
-    return vector && !isVector(value) ? b.CreateVectorSplat(vector->getElementCount(), value)
-                                      : value;
+    return vector && !e.isVector(value) ? b.CreateVectorSplat(vector->getElementCount(), value)
+                                        : value;
   };
   auto fma = [&](Value *x, Value *y, Value *z) {
     return b.CreateIntrinsic(Intrinsic::fma, {z->getType()}, {like(x, z), like(y, z), z});
@@ -34,7 +37,7 @@ Emitter::Accumulator Emitter::combineVariances(const Accumulator &lhs, const Acc
   Value *isFirst = b.CreateFCmpOEQ(lhs[0], zero);
   auto either = [&](Value *ours, Value *theirs) {
     Value *condition = isFirst;
-    if (isVector(theirs) && !isVector(condition))
+    if (e.isVector(theirs) && !e.isVector(condition))
       condition =
           b.CreateVectorSplat(cast<VectorType>(theirs->getType())->getElementCount(), condition);
     return b.CreateSelect(condition, theirs, ours);
@@ -63,16 +66,18 @@ Emitter::Accumulator Emitter::combineVariances(const Accumulator &lhs, const Acc
   return {count, origin, fma(apart, weight, mean), fma(between, apart, distances)};
 }
 
-Emitter::Accumulator Emitter::splatAccumulator(tgl::ReduceOp op, Accumulator accumulator,
-                                               unsigned width) {
-  bool countsAlike = op.getKind() == ReduceKind::Var && !op.getFilter() && !(lanes && lanes->mask);
+Accumulator tegula::splatAccumulator(ScalarEmitter &e, tgl::ReduceOp op, Accumulator accumulator,
+                                     unsigned width) {
+  bool countsAlike =
+      op.getKind() == ReduceKind::Var && !op.getFilter() && !(e.lanes && e.lanes->mask);
   for (Value *&element : MutableArrayRef(accumulator).drop_front(countsAlike))
-    if (!isVector(element))
-      element = b.CreateVectorSplat(width, element);
+    if (!e.isVector(element))
+      element = e.b.CreateVectorSplat(width, element);
   return accumulator;
 }
 
-Value *Emitter::resultOf(tgl::ReduceOp op, const Accumulator &accumulator) {
+Value *tegula::resultOf(ScalarEmitter &e, tgl::ReduceOp op, const Accumulator &accumulator) {
+  IRBuilder<> &b = e.b;
   if (op.getKind() == ReduceKind::ArgMax || op.getKind() == ReduceKind::ArgMin) {
     Type *position = accumulator[1]->getType();
     return b.CreateSExt(accumulator[1],
@@ -84,7 +89,7 @@ Value *Emitter::resultOf(tgl::ReduceOp op, const Accumulator &accumulator) {
   if (op.getUnbiased()) // with one term 0/0, with none it is 0/-1: hence the maximum
     count = b.CreateMaxNum(b.CreateFSub(count, ConstantFP::get(count->getType(), 1)),
                            Constant::getNullValue(count->getType()));
-  if (isVector(distances) && !isVector(count))
+  if (e.isVector(distances) && !e.isVector(count))
     count = b.CreateVectorSplat(cast<VectorType>(distances->getType())->getElementCount(), count);
   return b.CreateFDiv(distances, count);
 }

@@ -14,7 +14,9 @@
 // the tensor on the way.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/PeelInterior.h"
+
+#include "codegen/common/ScalarEmitter.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
@@ -59,7 +61,9 @@ static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bo
 
 /// A bit that says that `subscript` is inside [0, size) all over the box and the lanes; null where
 /// that cannot be said by its corners.
-Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tgl::AxesOp op) {
+static Value *emitInside(ScalarEmitter &e, const ValueExpr &subscript, const IndexExpr &size,
+                         tgl::AxesOp op) {
+  IRBuilder<> &b = e.b;
   Value *inside = nullptr;
   auto also = [&](Value *condition) {
     inside = inside ? b.CreateAnd(inside, condition) : condition;
@@ -73,8 +77,8 @@ Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tg
     for (mlir::Value operand : corner->operands()) {
       if (op->isAncestor(operand.getParentBlock()->getParentOp()))
         return nullptr; // data
-      if (!lanes || operand != lanes->axis) {
-        if (isVector(valueOf(operand)))
+      if (!e.lanes || operand != e.lanes->axis) {
+        if (e.isVector(e.valueOf(operand)))
           return nullptr;
         continue;
       }
@@ -84,30 +88,32 @@ Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tg
         return nullptr;
       atLastLane = (*step > 0) == largest;
     }
-    Value *value = emitExpr(corner->expr(), [&](const IndexVar &var) -> Value * {
+    Value *value = e.emitExpr(corner->expr(), [&](const IndexVar &var) -> Value * {
       if (var.isSymbol())
-        return sizeOf(var.name());
+        return e.sizeOf(var.name());
       mlir::Value operand = corner->operands()[var.position()];
-      if (!lanes || operand != lanes->axis)
-        return valueOf(operand);
-      return atLastLane ? lanes->last : lanes->base;
+      if (!e.lanes || operand != e.lanes->axis)
+        return e.valueOf(operand);
+      return atLastLane ? e.lanes->last : e.lanes->base;
     });
-    also(largest ? b.CreateICmpULT(value, emitSize(size)) : b.CreateICmpSGE(value, i64(0)));
+    also(largest ? b.CreateICmpULT(value, e.emitSize(size)) : b.CreateICmpSGE(value, e.i64(0)));
     for (const ValueExpr &extent : largest ? ArrayRef(points) : ArrayRef<ValueExpr>()) {
       bool isKnown = llvm::none_of(extent.operands(), [&](mlir::Value operand) {
         return op->isAncestor(operand.getParentBlock()->getParentOp()) ||
-               isVector(valueOf(operand));
+               e.isVector(e.valueOf(operand));
       });
       if (!isKnown)
         return nullptr;
-      also(b.CreateICmpSLT(emitIndex(extent), i64(maxPoints)));
+      also(b.CreateICmpSLT(e.emitIndex(extent), e.i64(maxPoints)));
     }
   }
   return inside;
 }
 
 /// Collects in `free` the reads of the reduction that need no check where the result holds.
-Value *Emitter::emitPeeledInterior(tgl::ReduceOp op, SmallVectorImpl<mlir::Operation *> &free) {
+Value *tegula::emitPeeledInterior(ScalarEmitter &e, tgl::ReduceOp op,
+                                  SmallVectorImpl<mlir::Operation *> &free) {
+  IRBuilder<> &b = e.b;
   constexpr unsigned maxOperations = 48; // all of it is emitted twice
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   Value *interior = nullptr;
@@ -116,12 +122,12 @@ Value *Emitter::emitPeeledInterior(tgl::ReduceOp op, SmallVectorImpl<mlir::Opera
     if (nested.getNumRegions() || ++operations > maxOperations)
       return nullptr;
     auto read = dyn_cast<tgl::ReadOp>(nested);
-    if (!read || !read.getFill() || !read.getExactExprs().empty() || options.checked)
+    if (!read || !read.getFill() || !read.getExactExprs().empty() || e.options.checked)
       continue;
     Value *inside = nullptr;
     for (auto [subscript, dim] :
          zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
-      Value *one = emitInside(subscript, dim.getExpr(), axes);
+      Value *one = emitInside(e, subscript, dim.getExpr(), axes);
       if (!one) {
         inside = nullptr;
         break;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/EmitHost.h"
 
+#include "codegen/common/EmitSort.h"
 #include "codegen/cpu/HostAbi.h"
 #include "codegen/cpu/HostEmitter.h"
 #include "ir/DTypes.h"
@@ -26,7 +27,7 @@ HostCode HostEmitter::run(tgl::KernelOp kernel) {
   function = Function::Create(type, Function::ExternalLinkage, code.function, module);
   begin(function);
   hostRun = function->getArg(3);
-  errorRecord = hostRun; // the record is its first member
+  checks.record = hostRun; // the record is its first member
 
   SmallVector<Buffer *> all;
   unsigned numBuffers = 0, numScalars = 0;
@@ -64,7 +65,7 @@ HostCode HostEmitter::run(tgl::KernelOp kernel) {
     code.temporaries.push_back({temp.getName().str(), temp.getTensor().getType()});
   });
   if (options.checked) {
-    clock = clockOf(hostRun);
+    shadow.clock = clockOf(hostRun);
     auto addShadow = [&](mlir::Value tensor, StringRef name, bool isDefined) {
       Buffer &buffer = buffers[tensor];
       tgl::TglTensorType type = shadowOf(buffer.type);
@@ -88,7 +89,7 @@ HostCode HostEmitter::run(tgl::KernelOp kernel) {
   emitBlock(kernel.getBody().front());
   for (auto [index, argument] : enumerate(kernel.getBody().getArguments()))
     if (options.checked && kernel.getArgRole(index) == "out")
-      checkComplete(kernel, argument);
+      shadow.checkComplete(kernel, argument);
   b.CreateRetVoid();
   return code;
 }
@@ -146,14 +147,14 @@ void HostEmitter::emitSort(tgl::SortOp op) {
 
 void HostEmitter::emitTemp(tgl::TempOp op) {
   if (!isOutlined(op)) { // an argument of the kernel function
-    if (clock)
+    if (shadow.clock)
       clearShadow(buffers[op.getTensor()], /*isDefined=*/false);
     return;
   }
   Buffer buffer;
   buffer.type = op.getTensor().getType();
   buffer.pointer = ownMemory(op, buffer.type, scratchAddress);
-  if (clock) {
+  if (shadow.clock) {
     buffer.shadow = ownMemory(op, shadowOf(buffer.type), scratchShadow);
     clearShadow(buffer, /*isDefined=*/false);
   }

@@ -71,7 +71,7 @@ void HostEmitter::outline(mlir::Operation *op, Value *count, Value *cost, ArrayR
   Function *body = Function::Create(bodyType, Function::InternalLinkage,
                                     function->getName() + "." + Twine(numOutlined++), module);
   emitBody(body, captured, symbols, extra.size(), frameType, inside);
-  if (clock) { // in order, on this thread
+  if (shadow.clock) { // in order, on this thread
     b.CreateCall(body, {i64(0), count, frame, hostRun});
     return;
   }
@@ -92,15 +92,15 @@ void HostEmitter::emitBody(Function *body, const Captured &captured, ArrayRef<St
   StringMap<Value *> savedSizes = sizes;
   Function *savedFunction = std::exchange(function, body);
   BasicBlock *savedEntry = entry;
-  Value *savedRun = hostRun, *savedErrors = errorRecord, *savedClock = clock;
-  SmallVector<Level> savedLevels = std::exchange(levels, {});
+  Value *savedRun = hostRun, *savedErrors = checks.record, *savedClock = shadow.clock;
+  SmallVector<CheckedShadow::Level> savedLevels = std::exchange(shadow.levels, {});
   nested = true;
 
   begin(body);
   hostRun = body->getArg(3);
-  errorRecord = hostRun;
-  if (clock)
-    clock = clockOf(hostRun);
+  checks.record = hostRun;
+  if (shadow.clock)
+    shadow.clock = clockOf(hostRun);
   unsigned slot = 0;
   auto load = [&](const Twine &name) {
     Value *address = b.CreateStructGEP(frameType, body->getArg(2), slot);
@@ -131,9 +131,9 @@ void HostEmitter::emitBody(Function *body, const Captured &captured, ArrayRef<St
   function = savedFunction;
   entry = savedEntry;
   hostRun = savedRun;
-  errorRecord = savedErrors;
-  clock = savedClock;
-  levels = std::move(savedLevels);
+  checks.record = savedErrors;
+  shadow.clock = savedClock;
+  shadow.levels = std::move(savedLevels);
   nested = false;
 }
 
@@ -156,7 +156,7 @@ void HostEmitter::allocateScratch(tgl::ParallelOp op) {
   });
   op.walk([&](tgl::TempOp temp) {
     add(temp.getTensor().getType(), scratchAddress[temp]);
-    if (clock)
+    if (shadow.clock)
       add(shadowOf(temp.getTensor().getType()), scratchShadow[temp]);
   });
   if (!total)

@@ -172,7 +172,7 @@ bool HostEmitter::emitParallelReduction(tgl::ReduceOp op) {
     part = b.CreateAnd(b.CreateAdd(part, i64(1023)), i64(-1024));
   Value *count = ceilDiv(length, part);
 
-  Accumulator identity = initialAccumulator(op);
+  Accumulator identity = initialAccumulator(*this, op);
   SmallVector<Type *> types;
   for (Value *element : identity)
     types.push_back(element->getType());
@@ -210,22 +210,22 @@ bool HostEmitter::emitParallelReduction(tgl::ReduceOp op) {
   if (op.getKind() == tgl::ReduceKind::Sum && isa<mlir::FloatType>(op.getReduced().getType())) {
     Value *sum = emitExactSum(i64(0), count, 1, identity[0],
                               [&](Value *number) { return partAt(number)[0]; });
-    values[op.getResult()] = resultOf(op, {sum});
+    values[op.getResult()] = resultOf(*this, op, {sum});
     return true;
   }
   SmallVector<Value *> total =
       emitLoop(i64(0), count, i64(1), identity, [&](Value *number, ArrayRef<Value *> carried) {
         return SmallVector<Value *>(
-            combine(op, Accumulator(carried.begin(), carried.end()), partAt(number)));
+            combine(*this, op, Accumulator(carried.begin(), carried.end()), partAt(number)));
       });
-  values[op.getResult()] = resultOf(op, Accumulator(total.begin(), total.end()));
+  values[op.getResult()] = resultOf(*this, op, Accumulator(total.begin(), total.end()));
   return true;
 }
 
 void HostEmitter::emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Value *laneBlock,
                               Value *begin, Value *end) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  beginPoints();
+  shadow.beginPoints();
   emitLoop(begin, end, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
     Value *rest = number;
     auto digit = [&](Value *size) {
@@ -244,7 +244,7 @@ void HostEmitter::emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Va
           b.CreateAdd(digit(extent(axes, axis)), emitIndex(lowOf(axes, axis)));
     emitNest(axes, numbering.inner, [&] {
       if (!numbering.lane) {
-        beginPoint();
+        shadow.beginPoint();
         return emitBlock(op.getBody().front());
       }
       Value *low = emitIndex(lowOf(axes, numbering.lane->axis));
@@ -257,7 +257,7 @@ void HostEmitter::emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Va
     });
     return SmallVector<Value *>();
   });
-  endPoints();
+  shadow.endPoints();
 }
 
 Value *HostEmitter::estimateExtent(tgl::AxesOp op, unsigned axis, mlir::Operation *statement) {

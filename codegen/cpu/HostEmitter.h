@@ -14,6 +14,7 @@
 #ifndef TEGULA_CODEGEN_CPU_HOSTEMITTER_H
 #define TEGULA_CODEGEN_CPU_HOSTEMITTER_H
 
+#include "codegen/common/AccessShape.h"
 #include "codegen/common/Emitter.h"
 #include "codegen/cpu/EmitHost.h"
 
@@ -63,7 +64,7 @@ private:
 
   void begin(llvm::Function *target);
 
-  Value *emitBytes(tgl::TglTensorType type) { return emitSize(bytesOf(type, cacheLineBytes)); }
+  Value *emitBytes(tgl::TglTensorType type) { return emitSize(tensorBytes(type, cacheLineBytes)); }
 
   /// Memory of a private temporary, or of its stamps: on the stack, or its share of the scratch
   /// space.

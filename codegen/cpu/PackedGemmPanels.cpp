@@ -57,8 +57,8 @@ void PackedGemmEmitter::setElement(Side &side, Value *number) {
         value = b.CreateAdd(value, b.CreateAdd(side.first, number));
     }
     e.values[axes.getAxes()[axis]] = value;
-    e.setCountsOthers(axes.getAxes()[axis],
-                      side.isSingle && side.group.size() > 1 && k + 1 == side.group.size());
+    e.checks.setCountsOthers(axes.getAxes()[axis],
+                             side.isSingle && side.group.size() > 1 && k + 1 == side.group.size());
   }
 }
 
@@ -137,7 +137,7 @@ void PackedGemmEmitter::forSum(const ContractionProduct &product, const Sum &sum
                                function_ref<void(Value *position)> body) {
   tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
   unsigned rank = summed.getAxes().size();
-  e.setCountsOthers(summed.getAxes().back(), collapsed && rank > 1);
+  e.checks.setCountsOthers(summed.getAxes().back(), collapsed && rank > 1);
   if (collapsed || rank == 1) {
     for (unsigned k = 0; k + 1 < rank; ++k)
       e.values[summed.getAxes()[k]] = sum.lows[k];

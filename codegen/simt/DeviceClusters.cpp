@@ -31,7 +31,7 @@ void DeviceEmitter::allocateClusterBarriers(tgl::ParallelOp op) {
   if (shape.cluster == 1 || !row.vectors)
     return;
   auto isCounted = [&](tgl::ReduceOp reduce) {
-    return options.usesAsyncStores && all_of(initialAccumulator(reduce), [](Value *element) {
+    return options.usesAsyncStores && all_of(initialAccumulator(*this, reduce), [](Value *element) {
              return element->getType()->isFloatTy();
            });
   };
@@ -49,7 +49,7 @@ void DeviceEmitter::allocateClusterBarriers(tgl::ParallelOp op) {
   async::syncCluster(b); // a block's shared memory may be written once it has begun
 }
 
-Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
+Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
   if (shape.cluster == 1)
     return accumulator;
   constexpr unsigned clusterSpace = 7;

@@ -48,7 +48,7 @@ static bool hasNumbers(tgl::ReduceOp op) {
 unsigned DeviceEmitter::partialBytes(tgl::ParallelOp op) {
   unsigned bytes = 0;
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
-    for (Value *part : initialAccumulator(reduce))
+    for (Value *part : initialAccumulator(*this, reduce))
       bytes += part->getType()->getPrimitiveSizeInBits() / 8;
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   std::optional<LaneChoice> lane = chooseLanes(axes);
@@ -189,10 +189,10 @@ void DeviceEmitter::emitSplitParallel(tgl::ParallelOp op) {
   });
 }
 
-Emitter::Accumulator DeviceEmitter::emitSplitTerms(tgl::ReduceOp op) {
-  Accumulator accumulator = initialAccumulator(op);
+Accumulator DeviceEmitter::emitSplitTerms(tgl::ReduceOp op) {
+  Accumulator accumulator = initialAccumulator(*this, op);
   if (lanes)
-    accumulator = splatAccumulator(op, std::move(accumulator), lanes->width);
+    accumulator = splatAccumulator(*this, op, std::move(accumulator), lanes->width);
   forSplitPoints(cast<tgl::AxesOp>(op.getOperation()), [&](Value *exists) {
     Accumulator more = emitReducePoint(op, accumulator);
     for (auto [value, before] : zip_equal(more, accumulator))
@@ -203,7 +203,7 @@ Emitter::Accumulator DeviceEmitter::emitSplitTerms(tgl::ReduceOp op) {
 }
 
 /// What the threads of a column found, put together in their order: all have the result.
-Emitter::Accumulator DeviceEmitter::combineColumnSplit(tgl::ReduceOp op, const Accumulator &own) {
+Accumulator DeviceEmitter::combineColumnSplit(tgl::ReduceOp op, const Accumulator &own) {
   // Slots of threads of one column are a row of columns apart.
   Value *inBlock = readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
   unsigned columnsOfBlock = shape.unitsPerBlock();
@@ -222,14 +222,14 @@ Emitter::Accumulator DeviceEmitter::combineColumnSplit(tgl::ReduceOp op, const A
       theirs.push_back(
           b.CreateLoad(element->getType(), b.CreateInBoundsGEP(element->getType(), array, place)));
     }
-    total = other ? combine(op, total, theirs) : theirs;
+    total = other ? combine(*this, op, total, theirs) : theirs;
   }
   barrier(); // slots are used again for the next point
   return total;
 }
 
 /// A thread's terms of a column, then those of the others.
-Emitter::Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
+Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
   if (unrolled.contains(op))
     return combineColumnSplit(op, emitSplitTerms(op));
   constexpr int64_t stretch = 256; // terms of a thread that are added up on their own
@@ -246,8 +246,8 @@ Emitter::Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
   };
   Value *whole = multiple(step), *full = multiple(round);
   auto initial = [&] {
-    Accumulator start = initialAccumulator(op);
-    return lanes ? splatAccumulator(op, std::move(start), lanes->width) : start;
+    Accumulator start = initialAccumulator(*this, op);
+    return lanes ? splatAccumulator(*this, op, std::move(start), lanes->width) : start;
   };
   auto term = [&](Value *number, Accumulator accumulator) {
     values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, number);
@@ -271,12 +271,12 @@ Emitter::Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
     keepNextLoopRolled = true;
     SmallVector<Value *> sum =
         emitLoop(i64(0), full, i64(round), accumulator, [&](Value *from, ArrayRef<Value *> now) {
-          return SmallVector<Value *>(combine(op, Accumulator(now.begin(), now.end()),
+          return SmallVector<Value *>(combine(*this, op, Accumulator(now.begin(), now.end()),
                                               part(from, b.CreateNSWAdd(from, i64(round)))));
         });
     accumulator.assign(sum.begin(), sum.end());
     if (!known || *known % round >= step)
-      accumulator = combine(op, accumulator, part(full, whole));
+      accumulator = combine(*this, op, accumulator, part(full, whole));
     // Fewer than a step: what does not exist repeats the last.
     for (int64_t rest = 0, most = known ? *known % step : step - 1; rest < most;
          rest += columnSplit) {

@@ -111,7 +111,7 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
     values[loopVar] = function->getArg(next++);
   for (StringRef size : inputs.sizes)
     sizes[size] = function->getArg(next++);
-  errorRecord = function->getArg(next++);
+  checks.record = function->getArg(next++);
   function->addParamAttr(
       next, Attribute::getWithAlignment(module.getContext(), Align(temporaryAlignment)));
   workspace = function->getArg(next++);

@@ -72,7 +72,7 @@ Emitter::BlockedSum DeviceEmitter::blockedSumOf(tgl::ReduceOp op, unsigned axis)
 
 /// A long reduction of a thread alone, in steps of several terms, so that their loads are under way
 /// together. Sums are added up in stretches, as everywhere.
-Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
+Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
   constexpr int64_t stretch = 256, shortAxis = 8;
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   unsigned innermost = op.getAxes().size() - 1;
@@ -81,8 +81,8 @@ Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
     return Emitter::emitReduceNest(op);
   Value *low = emitIndex(lowOf(nest, innermost));
   auto initial = [&] {
-    Accumulator start = initialAccumulator(op);
-    return lanes ? splatAccumulator(op, std::move(start), lanes->width) : start;
+    Accumulator start = initialAccumulator(*this, op);
+    return lanes ? splatAccumulator(*this, op, std::move(start), lanes->width) : start;
   };
   auto terms = [&](Value *from, int64_t count, Accumulator accumulator) {
     for (int64_t term = 0; term < count; ++term) {
@@ -112,17 +112,17 @@ Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
     SmallVector<Value *> sum = emitLoop(
         i64(0), i64(whole), i64(stretch), accumulator, [&](Value *from, ArrayRef<Value *> now) {
           return SmallVector<Value *>(
-              combine(op, Accumulator(now.begin(), now.end()), part(from, stretch)));
+              combine(*this, op, Accumulator(now.begin(), now.end()), part(from, stretch)));
         });
     accumulator.assign(sum.begin(), sum.end());
     return whole == extent ? accumulator
-                           : combine(op, accumulator, part(i64(whole), extent - whole));
+                           : combine(*this, op, accumulator, part(i64(whole), extent - whole));
   });
 }
 
 /// Windows and short columns of a thread are written out: addresses are constants apart then, and
 /// loads under way together.
-Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
+Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   constexpr int64_t longestWindow = 64;
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   std::optional<int64_t> points = tgl::knownPoints(nest);
@@ -160,9 +160,9 @@ Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
     return isColumn ? emitColumn(op) : Emitter::emitReduceNest(op);
   }
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, nest.getAxes().size()));
-  Accumulator accumulator = initialAccumulator(op);
+  Accumulator accumulator = initialAccumulator(*this, op);
   if (lanes)
-    accumulator = splatAccumulator(op, std::move(accumulator), lanes->width);
+    accumulator = splatAccumulator(*this, op, std::move(accumulator), lanes->width);
   for (int64_t point = 0; point < *points; ++point)
     setAxes(nest, all, i64(point), std::nullopt,
             [&] { accumulator = emitReducePoint(op, std::move(accumulator)); });
@@ -207,15 +207,15 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
     lane.reset();
   SmallVector<Value *> start;
   for (tgl::ReduceOp each : together) {
-    Accumulator initial = initialAccumulator(each);
+    Accumulator initial = initialAccumulator(*this, each);
     if (lane)
-      initial = splatAccumulator(each, std::move(initial), lane->width);
+      initial = splatAccumulator(*this, each, std::move(initial), lane->width);
     start.append(initial);
   }
   /// The part of all accumulators that belongs to each reduction, in order.
   auto forEach = [&](ArrayRef<Value *> all, function_ref<void(tgl::ReduceOp, Accumulator)> visit) {
     for (tgl::ReduceOp each : together) {
-      size_t parts = initialAccumulator(each).size();
+      size_t parts = initialAccumulator(*this, each).size();
       visit(each, Accumulator(all.take_front(parts)));
       all = all.drop_front(parts);
     }
@@ -247,9 +247,9 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   perThread = false;
   forEach(partial, [&](tgl::ReduceOp each, Accumulator own) {
     if (lane)
-      own = combineLanes(each, own, lane->width);
+      own = combineLanes(*this, each, own, lane->width);
     values[each.getResult()] =
-        resultOf(each, combineCluster(each, combineTeam(each, std::move(own))));
+        resultOf(*this, each, combineCluster(each, combineTeam(each, std::move(own))));
   });
   reducedBefore.insert_range(ArrayRef(together).drop_front());
 }
@@ -276,19 +276,19 @@ Value *DeviceEmitter::shuffle(Value *value, Intrinsic::ID id, Value *lane, unsig
 }
 
 /// Neighbouring threads, then pairs of them, and so on: all get the result.
-Emitter::Accumulator DeviceEmitter::combineWarp(tgl::ReduceKind kind, Accumulator accumulator,
-                                                unsigned threads) {
+Accumulator DeviceEmitter::combineWarp(tgl::ReduceKind kind, Accumulator accumulator,
+                                       unsigned threads) {
   for (unsigned distance = 1; distance < threads; distance *= 2) {
     Accumulator other;
     for (Value *element : accumulator)
       other.push_back(
           shuffle(element, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(distance), warp - 1));
-    accumulator = combine(kind, accumulator, other);
+    accumulator = combine(*this, kind, accumulator, other);
   }
   return accumulator;
 }
 
-Emitter::Accumulator DeviceEmitter::combineTeam(tgl::ReduceOp op, Accumulator accumulator) {
+Accumulator DeviceEmitter::combineTeam(tgl::ReduceOp op, Accumulator accumulator) {
   accumulator = combineWarp(op, std::move(accumulator), std::min(shape.team, warp));
   unsigned warps = shape.team / warp;
   if (warps <= 1)

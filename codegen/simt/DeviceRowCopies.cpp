@@ -81,8 +81,8 @@ bool DeviceEmitter::canPrefetchRows(tgl::ParallelOp op, const std::optional<Lane
 /// Rows of lengths that are no multiples of a vector's begin anywhere, but as all that a nest reads
 /// and writes along them is as far from a multiple, vectors can begin there: the first and last of
 /// a row hang over. Returns these vectors, if there are any.
-std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelOp op,
-                                                                  ArrayRef<tgl::AxesOp> nests) {
+std::optional<LaneChoice> DeviceEmitter::planShift(tgl::ParallelOp op,
+                                                   ArrayRef<tgl::AxesOp> nests) {
   auto statementAxes = cast<tgl::AxesOp>(op.getOperation());
   tgl::Accesses accesses = tgl::accessesOf(op);
   struct Access {
@@ -149,7 +149,7 @@ Value *DeviceEmitter::emitShift() {
   return b.CreateAnd(offset, i64(row.lane->width - 1));
 }
 
-std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::laneOf(tgl::AxesOp nest) {
+std::optional<LaneChoice> DeviceEmitter::laneOf(tgl::AxesOp nest) {
   return row.isShifted && row.nests.contains(nest) ? row.lane : chooseLanes(nest);
 }
 

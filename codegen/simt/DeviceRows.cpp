@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/async/Async.h"
+#include "codegen/common/AccessShape.h"
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "strategies/ScheduleBlock.h"
@@ -102,7 +103,7 @@ using ReadGroup = std::pair<SmallVector<tgl::ReadOp>, SmallVector<unsigned>>;
 /// The reads of the nests that a row may keep: of what nobody writes, element by element along the
 /// lanes.
 static std::vector<ReadGroup> groupReads(tgl::ParallelOp op, MutableArrayRef<tgl::AxesOp> nests,
-                                         const std::optional<Emitter::LaneChoice> &lane) {
+                                         const std::optional<LaneChoice> &lane) {
   tgl::Accesses accesses = tgl::accessesOf(op);
   std::vector<ReadGroup> groups;
   for (auto [index, nest] : enumerate(nests))
@@ -114,9 +115,8 @@ static std::vector<ReadGroup> groupReads(tgl::ParallelOp op, MutableArrayRef<tgl
         continue;
       std::optional<int64_t> step = 1;
       if (lane)
-        step = Emitter::stepAlong(
-            Emitter::elementOffset(read.getTensorType(), read.getSubscriptExprs()),
-            nest.getAxes()[lane->axis], [](mlir::Value) { return false; });
+        step = stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()),
+                         nest.getAxes()[lane->axis], [](mlir::Value) { return false; });
       if (step != 1)
         continue;
       auto same = find_if(groups, [&](auto &group) {

@@ -12,6 +12,8 @@
 // vector. (Blelloch, "Prefix sums and their applications", 1990; here two levels of it.)
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/AccessShape.h"
+#include "codegen/common/EmitArith.h"
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -26,9 +28,8 @@ unsigned DeviceEmitter::vectorOf(const PrefixLoop &prefix) {
   std::optional<int64_t> count = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
   bool whole = count && *count % width == 0;
   auto fits = [&](tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, bool isWrite) {
-    std::optional<int64_t> step =
-        Emitter::stepAlong(Emitter::elementOffset(type, subscripts), loop.getLoopVar(),
-                           [](mlir::Value) { return false; });
+    std::optional<int64_t> step = stepAlong(tgl::elementOffset(type, subscripts), loop.getLoopVar(),
+                                            [](mlir::Value) { return false; });
     whole &=
         step && (*step == 1 || (*step == 0 && !isWrite)) && !type.getElementType().isInteger(4);
   };
@@ -53,9 +54,9 @@ Value *DeviceEmitter::combineWith(mlir::Operation *op, Value *lhs, Value *rhs) {
   if (isa<mlir::arith::MulIOp>(op))
     return b.CreateMul(lhs, rhs);
   if (isa<mlir::arith::MaximumFOp>(op))
-    return emitExtreme(Intrinsic::maximum, lhs, rhs);
+    return emitExtreme(b, Intrinsic::maximum, lhs, rhs);
   if (isa<mlir::arith::MinimumFOp>(op))
-    return emitExtreme(Intrinsic::minimum, lhs, rhs);
+    return emitExtreme(b, Intrinsic::minimum, lhs, rhs);
   return b.CreateBinaryIntrinsic(isa<mlir::arith::MaxSIOp>(op) ? Intrinsic::smax : Intrinsic::smin,
                                  lhs, rhs);
 }

@@ -23,6 +23,7 @@
 // Longer rows of which all is read are sorted where they lie (EmitSort.cpp).
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/EmitSort.h"
 #include "codegen/simt/DeviceEmitter.h"
 
 #include "llvm/ADT/bit.h"
@@ -154,7 +155,7 @@ void DeviceEmitter::emitSort(tgl::SortOp op) {
   bool isTeam = options.registerSorts && !perThread &&
                 (shape.team == warp || shape.team == shape.threads) && shape.team >= warp;
   if (!isTeam || element.isInteger(4) || position.isInteger(4) || element.isInteger(64) ||
-      element.isF64() || clock)
+      element.isF64() || shadow.clock)
     return Emitter::emitSort(op);
   std::optional<IndexExpr> looked = elementsRead(op);
   std::optional<int64_t> length = sorted.type.getDims().back().getExpr().asConstant();

@@ -13,6 +13,7 @@
 // registers of.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/AccessShape.h"
 #include "codegen/simt/DeviceEmitter.h"
 
 #include "ir/tgl/TglUtils.h"
@@ -129,7 +130,7 @@ static constexpr unsigned sharedSpace = 3;
 static constexpr int64_t localBytes = 1024;
 
 bool DeviceEmitter::isLarge(tgl::TempOp temp) {
-  std::optional<int64_t> bytes = bytesOf(temp.getTensor().getType(), 16).asConstant();
+  std::optional<int64_t> bytes = tensorBytes(temp.getTensor().getType(), 16).asConstant();
   return !bytes || *bytes > localBytes;
 }
 
@@ -178,7 +179,7 @@ void DeviceEmitter::allocateTemporaries() {
     for (auto around = temp->getParentOfType<tgl::ParallelOp>(); around != statement;
          around = around->getParentOfType<tgl::ParallelOp>())
       ownedByThread |= !runsSerially(around);
-    IndexExpr bytes = bytesOf(temp.getTensor().getType(), 16);
+    IndexExpr bytes = tensorBytes(temp.getTensor().getType(), 16);
     std::optional<int64_t> constant = bytes.asConstant();
     Value *&place = temporaryAddresses[temp];
     if (constant && *constant <= localBytes && ownedByThread) {

@@ -330,7 +330,7 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
 
 /// A window, row by row: rows that several windows share are then the same expression. Products
 /// with weights, which differ from row to row, are added up in order.
-Emitter::Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
+Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   mlir::Value axis = statement.getAxes()[windows.axis];
   bool isShared = all_of(op.getBody().front(), [&](mlir::Operation &nested) {
@@ -343,13 +343,13 @@ Emitter::Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
   int64_t row = isShared ? *tgl::knownPoints(nest, {all.back()}) : *tgl::knownPoints(nest);
   Accumulator total;
   for (int64_t point = 0, points = *tgl::knownPoints(nest); point < points; point += row) {
-    Accumulator part = initialAccumulator(op);
+    Accumulator part = initialAccumulator(*this, op);
     if (lanes)
-      part = splatAccumulator(op, std::move(part), lanes->width);
+      part = splatAccumulator(*this, op, std::move(part), lanes->width);
     for (int64_t term = point; term < point + row; ++term)
       setAxes(nest, all, i64(term), std::nullopt,
               [&] { part = emitReducePoint(op, std::move(part)); });
-    total = point ? combine(op, total, part) : part;
+    total = point ? combine(*this, op, total, part) : part;
   }
   return total;
 }

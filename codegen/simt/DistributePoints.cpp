@@ -14,7 +14,7 @@ using namespace llvm;
 using namespace tegula;
 
 bool DeviceEmitter::runsAlongPoints(tgl::ParallelOp op) {
-  return prefersOwnAxes(cast<tgl::AxesOp>(op.getOperation()), accessBytes);
+  return LaneChoices::prefersOwnAxes(cast<tgl::AxesOp>(op.getOperation()), accessBytes);
 }
 
 Value *DeviceEmitter::readSreg(Intrinsic::ID id, unsigned limit) {

@@ -16,6 +16,8 @@
 // place of 1897 and 2892.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/AccessShape.h"
+#include "codegen/common/PeelInterior.h"
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 
@@ -29,7 +31,7 @@ static std::optional<int64_t> stepOf(tgl::ReadOp read, mlir::Value axis) {
 }
 
 static std::optional<int64_t> knownElements(tgl::TglTensorType type) {
-  std::optional<int64_t> bytes = Emitter::bytesOf(type, 1).asConstant();
+  std::optional<int64_t> bytes = tensorBytes(type, 1).asConstant();
   return bytes ? std::optional(*bytes * 8 / type.getElementType().getIntOrFloatBitWidth())
                : std::nullopt;
 }
@@ -270,7 +272,7 @@ void DeviceEmitter::emitWindowRowTile(tgl::ParallelOp op) {
     for (Value *corner : {first, last}) {
       values[axis] = corner;
       SmallVector<mlir::Operation *> free;
-      inside = emitAnd(inside, emitPeeledInterior(reduce, free));
+      inside = emitAnd(inside, emitPeeledInterior(*this, reduce, free));
       unchecked.insert_range(free);
       reduce.walk(
           [&](tgl::ReadOp read) { isKnown &= !read.getFill() || unchecked.contains(read); });

@@ -22,9 +22,9 @@ static bool isArg(ReduceKind kind) {
   return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
 }
 
-Emitter::Accumulator TileEmitter::startOf(tile::StateType type) {
+Accumulator TileEmitter::startOf(tile::StateType type) {
   Accumulator start =
-      initialAccumulator(type.getKind(), typeOf(type.getElementType()), b.getInt64Ty());
+      initialAccumulator(*this, type.getKind(), typeOf(type.getElementType()), b.getInt64Ty());
   if (type.getKind() == ReduceKind::Sum)
     start.push_back(ConstantFP::get(b.getFloatTy(), 0));
   return start;
@@ -72,14 +72,14 @@ void TileEmitter::emitStateReduce(tile::ReduceOp op) {
       Value *column = pointOf(layout, number, none, columns).second;
       Value *exists = columns.isFull ? nullptr : b.CreateICmpSLT(column, columns.end);
       if (isArg(kind)) {
-        own = takeNext(kind, own, {tile[number], column}, exists);
+        own = takeNext(*this, kind, own, {tile[number], column}, exists);
         continue;
       }
       Value *value = tile[number];
       if (exists)
-        value =
-            b.CreateSelect(exists, value, initialAccumulator(kind, value->getType(), nullptr)[0]);
-      own = combine(kind, own, {value});
+        value = b.CreateSelect(exists, value,
+                               initialAccumulator(*this, kind, value->getType(), nullptr)[0]);
+      own = combine(*this, kind, own, {value});
     }
     if (kind == ReduceKind::Sum)
       own = {addExactly(state[0], own[0], state[1]), state[1]};

@@ -10,6 +10,7 @@
 // host code and run.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/AccessShape.h"
 #include "codegen/common/Emitter.h"
 #include "codegen/cpu/EmitHost.h"
 #include "codegen/cpu/HostAbi.h"
@@ -87,7 +88,7 @@ std::string run(StringRef body, bool evenProved = false) {
   std::vector<void *> buffers = {x.data(), z.data(), y.data()};
   std::vector<std::vector<int64_t>> temporaries;
   for (const TemporaryInfo &temporary : host->temporaries) {
-    auto bytes = Emitter::bytesOf(temporary.type, 64).evaluate([&](const IndexVar &) {
+    auto bytes = tensorBytes(temporary.type, 64).evaluate([&](const IndexVar &) {
       return std::optional(n);
     });
     temporaries.emplace_back(*bytes / 8, 0x5A5A5A5A5A5A5A5A);

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/AccessShape.h"
 #include "codegen/cpu/EmitHost.h"
 #include "codegen/cpu/HostAbi.h"
 #include "codegen/cpu/HostTarget.h"
@@ -112,7 +113,7 @@ TEST_F(Codegen, SoftmaxOnTheHost) {
     std::vector<void *> buffers = {x.data(), y.data()};
     std::vector<std::vector<char>> temporaries;
     for (const TemporaryInfo &temporary : host->temporaries) {
-      auto bytes = Emitter::bytesOf(temporary.type, 64).evaluate([&](const IndexVar &var) {
+      auto bytes = tensorBytes(temporary.type, 64).evaluate([&](const IndexVar &var) {
         return std::optional<int64_t>(var.name() == "M" ? sizes[0] : sizes[1]);
       });
       temporaries.emplace_back(*bytes);

@@ -20,6 +20,7 @@
 // Either way the order is the same in every run, and each element is read once.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/EmitArith.h"
 #include "strategies/contraction/lower/Epilogue.h"
 
 #include "ir/tgl/TglUtils.h"
@@ -79,8 +80,8 @@ Value *Epilogue::combinePartials(const PartialWrite &partial, Value *x, Value *y
   tgl::ReduceKind kind = *tgl::WriteOp(partial.write).getCombine();
   if (kind == tgl::ReduceKind::Sum)
     return b.CreateFAdd(x, y);
-  return e.emitExtreme(kind == tgl::ReduceKind::Max ? Intrinsic::maximum : Intrinsic::minimum, x,
-                       y);
+  return emitExtreme(e.b, kind == tgl::ReduceKind::Max ? Intrinsic::maximum : Intrinsic::minimum, x,
+                     y);
 }
 
 /// Of a class with any rows, and the columns of a result of which `columnNumber` (i64) is one.

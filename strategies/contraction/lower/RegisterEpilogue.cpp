@@ -111,7 +111,7 @@ void Epilogue::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn
       Value *number = b.CreateAdd(rowNumber, i64(n * rowsAtOnce));
       auto storeRow = [&, chunk = chunk] {
         setRow(number);
-        Value *offset = e.emitIndex(Emitter::elementOffset(type, write.getSubscriptExprs()));
+        Value *offset = e.emitIndex(tgl::elementOffset(type, write.getSubscriptExprs()));
         Value *to = b.CreateInBoundsGEP(elementType,
                                         e.buffers.find(write.getTensor())->second.pointer, offset);
         b.CreateAlignedStore(chunk, to, Align(16));

@@ -67,7 +67,7 @@ void Epilogue::storeLines(tgl::WriteOp write) {
     setRow(number);
     setColumn(column);
     tgl::TglTensorType type = write.getTensor().getType();
-    Value *offset = e.emitIndex(Emitter::elementOffset(type, write.getSubscriptExprs()));
+    Value *offset = e.emitIndex(tgl::elementOffset(type, write.getSubscriptExprs()));
     Value *to = b.CreateInBoundsGEP(here.accumulatorType(),
                                     e.buffers.find(write.getTensor())->second.pointer, offset);
     to = b.CreateAddrSpaceCast(to, PointerType::get(b.getContext(), 1));

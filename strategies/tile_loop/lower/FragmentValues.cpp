@@ -346,7 +346,7 @@ void FusedTileLoop::emitReduce(tgl::ReduceOp op) {
   Scope scope = enter(op);
   for (mlir::Operation &inner : op.getBody().front())
     emitInner(&inner, scope);
-  Emitter::Accumulator neutral = e.initialAccumulator(op);
+  Accumulator neutral = initialAccumulator(e, op);
   Fragment points = full(fragmentOf(op.getReduced()), scope);
   if (op.getKind() == tgl::ReduceKind::Count)
     for (Value *&value : points.values)
@@ -373,15 +373,15 @@ void FusedTileLoop::emitReduce(tgl::ReduceOp op) {
     while (own.size() > 1) {
       Values half;
       for (unsigned n = 0; n + 1 < own.size(); n += 2)
-        half.push_back(e.combine(op, {own[n]}, {own[n + 1]})[0]);
+        half.push_back(combine(e, op, {own[n]}, {own[n + 1]})[0]);
       if (own.size() % 2)
         half.push_back(own.back());
       own = half;
     }
-    Emitter::Accumulator combined = e.combineWarp(op, {own[0]}, 4);
+    Accumulator combined = e.combineWarp(op, {own[0]}, 4);
     if (scaled)
       combined[0] = b.CreateFMul(combined[0], scaled->scale);
-    return e.resultOf(op, combined);
+    return resultOf(e, op, combined);
   });
   fragments[op.getResult()] = result;
 }

@@ -311,7 +311,7 @@ void FusedTileLoop::finishTiles() {
 /// to do while products are under way. It does not move one into the block before: here one ends,
 /// with a branch that is never taken to code that is more than an instruction.
 void FusedTileLoop::deferWaits() {
-  Value *never = b.CreateICmpEQ(b.CreatePtrToInt(e.errorRecord, b.getInt64Ty()), i64(1));
+  Value *never = b.CreateICmpEQ(b.CreatePtrToInt(e.checks.record, b.getInt64Ty()), i64(1));
   e.emitIf(never, [&] {
     e.keepNextLoopRolled = true;
     e.emitLoop(i64(0), b.CreateAdd(tileNumber, i64(2)), i64(1), {},

@@ -119,7 +119,8 @@ void BlockTile::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collaps
       digit =
           b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
     e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
-    e.setCountsOthers(op.getAxes()[axis], collapses && axis == group.back() && group.size() > 1);
+    e.checks.setCountsOthers(op.getAxes()[axis],
+                             collapses && axis == group.back() && group.size() > 1);
   }
 }
 

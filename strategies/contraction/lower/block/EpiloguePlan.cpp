@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/block/EpiloguePlan.h"
 
+#include "codegen/common/AccessShape.h"
 #include "codegen/nvgpu/Fragments.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -159,9 +160,9 @@ unsigned EpiloguePlan::interleavedRows(const ContractionPlan &plan) {
     if (!write || write->hasAttr(partialAttrName))
       continue;
     tgl::ValueExpr offset =
-        Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+        tgl::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
     auto along = [&](unsigned axis) {
-      return Emitter::stepAlong(offset, own.getAxes()[axis], [](mlir::Value) { return false; });
+      return stepAlong(offset, own.getAxes()[axis], [](mlir::Value) { return false; });
     };
     if (along(plan.rows.back()) != 1 || along(plan.columns.back()) != phases)
       return 1;
@@ -203,7 +204,7 @@ bool EpiloguePlan::writesVectors(tgl::WriteOp write) const {
   bool isArgument = isa<mlir::BlockArgument>(write.getTensor());
   if (isArgument && options.tensorAlignment < laneColumns * 4)
     return false;
-  return tgl::stepAlong(Emitter::elementOffset(type, write.getSubscriptExprs()), axis) == 1 &&
+  return tgl::stepAlong(tgl::elementOffset(type, write.getSubscriptExprs()), axis) == 1 &&
          areAligned(write, laneColumns);
 }
 
@@ -211,7 +212,7 @@ bool EpiloguePlan::writesVectors(tgl::WriteOp write) const {
 bool EpiloguePlan::areAligned(tgl::WriteOp write, int64_t count) const {
   tgl::AxesOp op = axes;
   tgl::ValueExpr offset =
-      Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+      tgl::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
   offset = offset.substitute(op.getAxes()[plan.columns.back()], tgl::ValueExpr(int64_t(0)));
   return all_of(offset.expr().terms(),
                 [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
@@ -243,7 +244,7 @@ bool EpiloguePlan::fitsWarpEpilogue() const {
 bool EpiloguePlan::areRuns(tgl::WriteOp write, int64_t count) const {
   tgl::AxesOp op = axes;
   tgl::ValueExpr offset =
-      Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+      tgl::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
   int64_t run = 1;
   for (unsigned axis : reverse(plan.columns)) {
     std::optional<int64_t> points = tgl::knownPoints(op, {axis});

@@ -101,7 +101,7 @@ MmaLoads::AsyncCopy MmaLoads::copyAt(const MmaProduct &product, const MmaOperand
   SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
   AsyncCopy copy{addressInStage(operand, place, stage), nullptr, place.exists};
   if (read.getFill()) {
-    Value *inside = e.emitBoundsCheck(subscripts, buffer.type);
+    Value *inside = e.checks.emitBoundsCheck(subscripts, buffer.type);
     copy.exists = copy.exists ? b.CreateAnd(copy.exists, inside) : inside;
   }
   Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));

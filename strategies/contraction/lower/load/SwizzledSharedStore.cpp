@@ -143,7 +143,7 @@ Value *WgmmaLoads::readOffset(const WgmmaProduct &product, const WgmmaOperand &o
       e.emitOp(op);
   tgl::TglTensorType type = e.buffers.find(read.getTensor())->second.type;
   SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
-  inside = read.getFill() ? e.emitBoundsCheck(subscripts, type) : nullptr;
+  inside = read.getFill() ? e.checks.emitBoundsCheck(subscripts, type) : nullptr;
   return e.emitIndex(tgl::elementOffset(type, subscripts));
 }
 

@@ -1,4 +1,4 @@
-//===- Lanes.cpp - Chooses the axis that becomes vector lanes -------------===//
+//===- LaneChoices.cpp - Chooses the axis that becomes vector lanes -------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,7 +11,9 @@
 // it by one element or not at all, and one per lane otherwise; a loop multiplies, lanes divide.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/LaneChoices.h"
+
+#include "codegen/common/AccessShape.h"
 #include "ir/tgl/TglFunctions.h"
 #include "ir/tgl/TglUtils.h"
 #include <cmath>
@@ -22,7 +24,7 @@ using tgl::ValueExpr;
 
 namespace {
 
-using Choices = DenseMap<mlir::Operation *, Emitter::LaneChoice>;
+using Choices = DenseMap<mlir::Operation *, LaneChoice>;
 
 class LaneChooser {
 public:
@@ -135,8 +137,8 @@ private:
     mlir::Type element = type.getElementType();
     if (element.isInteger(4) && !subscripts.empty() && lane.varies(subscripts.back()))
       return 2.0 * lane.width;
-    ValueExpr offset = Emitter::elementOffset(type, subscripts);
-    std::optional<int64_t> step = Emitter::stepAlong(offset, lane.axis, [&](mlir::Value value) {
+    ValueExpr offset = tgl::elementOffset(type, subscripts);
+    std::optional<int64_t> step = stepAlong(offset, lane.axis, [&](mlir::Value value) {
       return value != lane.axis && lane.varies(value);
     });
     if (step == 0)
@@ -148,7 +150,7 @@ private:
     // Of elements that are apart, threads side by side read fewer lines at a time without lanes.
     if (whole && step && std::abs(*step) > 1)
       return never;
-    if (step && !isWrite && Emitter::isShortStep(*step))
+    if (step && !isWrite && isShortStep(*step))
       return 2 * vectors * std::abs(*step); // loads and shuffles
     // A device's threads side by side have lanes side by side: elements apart waste what memory
     // delivers.
@@ -179,11 +181,11 @@ private:
         result += 2;
     } else if (auto write = dyn_cast<tgl::WriteOp>(op)) {
       result = accessCost(write.getTensorType(), write.getSubscriptExprs(), lane, true);
-      ValueExpr offset = Emitter::elementOffset(write.getTensorType(), write.getSubscriptExprs());
-      bool areNeighbours = Emitter::stepAlong(offset, lane.axis, [&](mlir::Value value) {
+      ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs());
+      bool areNeighbours = stepAlong(offset, lane.axis, [&](mlir::Value value) {
                              return value != lane.axis && lane.varies(value);
                            }) == 1;
-      // Neighbours that are stored alike need no turns (Emitter::storeAlike).
+      // Neighbours that are stored alike need no turns (storeAlike of Accesses.cpp).
       if (write.getCombine() && !(write.getCombine() == tgl::ReduceKind::Any && areNeighbours)) {
         if (whole) // one at a time anyway, and lanes are not addressable there
           return never;
@@ -247,9 +249,8 @@ private:
       ++operations;
       loops |= nested != op && nested->getNumRegions();
       if (auto read = dyn_cast<tgl::ReadOp>(nested)) {
-        ValueExpr offset = Emitter::elementOffset(read.getTensorType(), read.getSubscriptExprs());
-        std::optional<int64_t> step =
-            Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; });
+        ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+        std::optional<int64_t> step = stepAlong(offset, axis, [](mlir::Value) { return false; });
         plain &= !read.getFill() && (step == 0 || step == 1);
       }
       // Elementary functions are a dozen operations and as many constants.
@@ -276,7 +277,7 @@ private:
       ++operations;
     }
     double best = points * inside;
-    std::optional<Emitter::LaneChoice> choice;
+    std::optional<LaneChoice> choice;
     for (unsigned axis = 0; (isReduce || isParallel) && axis < extents.size(); ++axis) {
       if (!canBeInnermost(op, axis))
         continue;
@@ -311,8 +312,8 @@ private:
       };
       while (unroll > 1 && !fits())
         unroll /= 2;
-      choice = Emitter::LaneChoice{axis, width, unroll,
-                                   isParallel && !whole ? sideBySide(op, op.getAxes()[axis]) : 1};
+      choice = LaneChoice{axis, width, unroll,
+                          isParallel && !whole ? sideBySide(op, op.getAxes()[axis]) : 1};
     }
     if (choice) {
       // What was chosen further inside does not hold any more.
@@ -328,20 +329,17 @@ private:
 };
 } // namespace
 
-bool Emitter::prefersOwnAxes(tgl::AxesOp op, unsigned vectorBytes) {
+bool LaneChoices::prefersOwnAxes(tgl::AxesOp op, unsigned vectorBytes) {
   Choices scratch;
   LaneChooser(scratch, vectorBytes, /*whole=*/false).cost(op);
   return scratch.contains(op);
 }
 
-std::optional<Emitter::LaneChoice> Emitter::chooseLanes(tgl::AxesOp op) {
-  if (options.vectorBytes == 0 || lanes || op.getAxes().empty())
-    return std::nullopt;
-  // One choice for a whole statement, made when its outermost nest is met.
-  if (!laneRoots.contains(op)) {
-    LaneChooser(laneChoices, options.vectorBytes, options.wholeVectors).cost(op);
-    op->walk([&](mlir::Operation *nested) { laneRoots.insert(nested); });
+std::optional<LaneChoice> LaneChoices::choose(tgl::AxesOp op, unsigned vectorBytes, bool whole) {
+  if (!roots.contains(op)) {
+    LaneChooser(choices, vectorBytes, whole).cost(op);
+    op->walk([&](mlir::Operation *nested) { roots.insert(nested); });
   }
-  auto found = laneChoices.find(op);
-  return found == laneChoices.end() ? std::nullopt : std::optional(found->second);
+  auto found = choices.find(op);
+  return found == choices.end() ? std::nullopt : std::optional(found->second);
 }

@@ -1,17 +1,22 @@
-//===- EmitBounds.cpp - Bounds checks of accesses that may leave their tensor ===//
+//===- RuntimeChecks.cpp - Bounds checks of accesses that may leave their tensor ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/Emitter.h"
+#include "codegen/common/RuntimeChecks.h"
 
+#include "codegen/common/ScalarEmitter.h"
+#include "ir/tgl/TglReports.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
+
+RuntimeChecks::RuntimeChecks(ScalarEmitter &e, std::vector<ErrorSite> &sites)
+    : e(e), b(e.b), sites(sites) {}
 
 /// Whether the subscript is an axis that runs over that dim: it is inside wherever its loop is.
 static bool spans(const ValueExpr &subscript, const IndexExpr &dim) {
@@ -45,38 +50,28 @@ static bool countsWithin(const ValueExpr &subscript, const IndexExpr &dim) {
   return extent && rest.asConstant() == 0 && last < *extent;
 }
 
-bool Emitter::staysWithin(const ValueExpr &subscript, const IndexExpr &dim) const {
-  return !options.checked && !options.evenProved &&
+bool RuntimeChecks::staysWithin(const ValueExpr &subscript, const IndexExpr &dim) const {
+  return !e.options.checked && !e.options.evenProved &&
          (spans(subscript, dim) || countsWithin(subscript, dim));
 }
 
-Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
+Value *RuntimeChecks::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
   Value *inside = nullptr;
   for (auto [subscript, dim] : zip(subscripts, type.getDims())) { // of a row: all but the last
     if (staysWithin(subscript, dim.getExpr()))
       continue;
-    Value *operands[] = {emitIndex(subscript), emitSize(dim.getExpr())};
-    align(operands);
+    Value *operands[] = {e.emitIndex(subscript), e.emitSize(dim.getExpr())};
+    e.align(operands);
     // Unsigned: a negative subscript is larger than any size.
     Value *one = b.CreateICmpULT(operands[0], operands[1]);
-    inside = inside ? emitAnd(inside, one) : one;
+    inside = inside ? e.emitAnd(inside, one) : one;
   }
   return inside ? inside : b.getTrue();
 }
 
-Value *Emitter::emitAnd(Value *lhs, Value *rhs) {
-  if (!lhs || !rhs)
-    return lhs ? lhs : rhs;
-  Value *operands[] = {lhs, rhs};
-  align(operands);
-  return b.CreateAnd(operands[0], operands[1]);
-}
-
-/// Reports the first bad lane of an access: takes the record if nobody has, then leaves the site
-/// and the offending subscript.
-void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts,
-                     tgl::TglTensorType type) {
-  assert(errorRecord && "a checked access needs an error record");
+void RuntimeChecks::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts,
+                           tgl::TglTensorType type) {
+  assert(record && "a checked access needs an error record");
   bool isDefect = where.isDefect;
   where.isUnsigned = any_of(subscripts, [](const ValueExpr &subscript) {
     mlir::Value value = subscript.asValue();
@@ -84,10 +79,10 @@ void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts
   });
   sites.push_back(std::move(where));
   unsigned site = sites.size() - 1;
-  if (lanes && lanes->mask)
-    bad = emitAnd(bad, lanes->mask);
-  Value *any = isVector(bad) ? b.CreateOrReduce(bad) : bad;
-  emitIf(any, [&] {
+  if (e.lanes && e.lanes->mask)
+    bad = e.emitAnd(bad, e.lanes->mask);
+  Value *any = e.isVector(bad) ? b.CreateOrReduce(bad) : bad;
+  e.emitIf(any, [&] {
     Value *lane = nullptr;
     if (auto *vector = dyn_cast<FixedVectorType>(bad->getType())) {
       Value *bits = b.CreateBitCast(bad, b.getIntNTy(vector->getNumElements()));
@@ -95,27 +90,28 @@ void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts
       lane = b.CreateZExtOrTrunc(lane, b.getInt32Ty());
     }
     // The first subscript that is outside is the one to name.
-    Value *offender = i64(0);
+    Value *offender = e.i64(0);
     for (auto [subscript, dim] :
          reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
       if (staysWithin(subscript, dim.getExpr()))
         continue;
-      Value *value = emitIndex(subscript);
-      assert((!isVector(value) || lane) &&
+      Value *value = e.emitIndex(subscript);
+      assert((!e.isVector(value) || lane) &&
              "a subscript that was compared varies no more than the comparison");
-      if (isVector(value))
+      if (e.isVector(value))
         value = b.CreateExtractElement(value, lane);
-      Value *outside = b.CreateICmpUGE(value, emitSize(dim.getExpr()));
+      Value *outside = b.CreateICmpUGE(value, e.emitSize(dim.getExpr()));
       offender = b.CreateSelect(outside, value, offender);
     }
     if (isDefect) // counts more than what data does
-      b.CreateStore(b.getInt32(0), errorRecord);
+      b.CreateStore(b.getInt32(0), record);
     leave(site, offender);
   });
 }
 
-void Emitter::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, Value *mask) {
-  if (!options.evenProved || subscripts.empty() || !errorRecord)
+void RuntimeChecks::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts,
+                                 Value *mask) {
+  if (!e.options.evenProved || subscripts.empty() || !record)
     return;
   mlir::Location loc =
       access ? access->getLoc() : mlir::Location(mlir::UnknownLoc::get(type.getContext()));
@@ -137,15 +133,42 @@ void Emitter::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> subscrip
     subscripts = place;
   }
   Value *outside = b.CreateNot(emitBoundsCheck(subscripts, type));
-  report(emitAnd(mask, outside), {"an access that was proved", loc, {}, {}, /*isDefect=*/true},
+  report(e.emitAnd(mask, outside), {"an access that was proved", loc, {}, {}, /*isDefect=*/true},
          subscripts, type);
 }
 
-void Emitter::leave(unsigned site, Value *value) {
-  Value *taken = b.CreateAtomicCmpXchg(errorRecord, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
+void RuntimeChecks::leave(unsigned site, Value *value) {
+  Value *taken = b.CreateAtomicCmpXchg(record, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
                                        AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
-  emitIf(b.CreateExtractValue(taken, 1), [&] {
-    b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 4));
-    b.CreateStore(value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 8));
+  e.emitIf(b.CreateExtractValue(taken, 1), [&] {
+    b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, 4));
+    b.CreateStore(value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, 8));
   });
+}
+
+Value *RuntimeChecks::reportMask(mlir::Operation *op, Value *guard) {
+  auto lengths = op->getAttrOfType<mlir::ArrayAttr>(tgl::reportsWhereAttrName);
+  if (!lengths)
+    return guard;
+  for (mlir::Attribute length : lengths) {
+    Value *points = e.emitIndex(ValueExpr(cast<tgl::IndexExprAttr>(length).getExpr(),
+                                          cast<tgl::IndexedOp>(op).getIndices()));
+    guard = e.emitAnd(guard, b.CreateICmpSGT(points, Constant::getNullValue(points->getType())));
+  }
+  return guard;
+}
+
+/// Where `bad` holds: reports the element at `offset`, in words that follow its name.
+void RuntimeChecks::reportElement(Value *bad, mlir::Operation *op, mlir::Value tensor,
+                                  Value *offset, StringRef what) {
+  ErrorSite site{what.str(), op->getLoc(), {}, cast<tgl::TglTensorType>(tensor.getType())};
+  if (auto temp = tensor.getDefiningOp<tgl::TempOp>())
+    site.tensor = temp.getName().str();
+  else if (auto argument = dyn_cast<mlir::BlockArgument>(tensor))
+    site.tensor = cast<tgl::KernelOp>(argument.getOwner()->getParentOp())
+                      .getArgName(argument.getArgNumber())
+                      .str();
+  sites.push_back(std::move(site));
+  unsigned number = sites.size() - 1;
+  e.emitIf(bad, [&] { leave(number, offset); });
 }

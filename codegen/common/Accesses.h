@@ -1,0 +1,26 @@
+//===- Accesses.h - tgl.read and tgl.write as LLVM IR -------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An access with its guard, its fill and its checks; ScalarEmitter has the loads and stores.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_COMMON_ACCESSES_H
+#define TEGULA_CODEGEN_COMMON_ACCESSES_H
+
+#include "ir/tgl/Tgl.h"
+
+namespace tegula {
+
+class ScalarEmitter;
+
+void emitRead(ScalarEmitter &e, tgl::ReadOp op);
+void emitWrite(ScalarEmitter &e, tgl::WriteOp op);
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_COMMON_ACCESSES_H
