@@ -11,7 +11,7 @@
 // statement (docs/schedules.md), which is asked (Strategy::valueIn). Among the tiles that a
 // statement can have, those that agree are ranked; what none agrees with is refused when all is
 // scheduled, or, of clusters of blocks that share a row, when code has been made
-// (codegen/simt/DeviceRows.cpp).
+// (codegen/simt/RowCache.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_SCHEDULEBLOCK_H

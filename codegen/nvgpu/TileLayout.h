@@ -60,7 +60,7 @@ struct TileLayout {
   std::vector<ProductLayout> products;
 };
 
-/// Layout of a row cached in the shared memory of a block or a cluster (DeviceRows.cpp).
+/// Layout of a row cached in the shared memory of a block or a cluster (RowCache.cpp).
 struct RowLayout {
   struct Slot {
     std::string source; ///< the tensor

@@ -6,6 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
+
+#include "codegen/simt/ClusterReduction.h"
+#include "codegen/simt/ColumnSplit.h"
+#include "codegen/simt/NestShape.h"
+#include "codegen/simt/RowCache.h"
+#include "codegen/simt/WindowTiles.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -146,9 +152,9 @@ Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   bool isFew = points && dims > 1 && *points <= fewPoints &&
                *points * operations <= maxCheapOperations && !hasFill;
   if (inWindows)
-    return emitWindowRows(op);
+    return windows->emitReduce(op);
   if (shape.columnSplit > 1)
-    return emitSplitColumn(op);
+    return columns->emitReduce(op);
   bool isUnrolled = unrolled.contains(op) || (isPlain && isSmall && *points <= longestWindow &&
                                               (isWindow || isFew || (!hasFill && lanes)));
   if (!perThread || !hasRowShape(nest))
@@ -202,7 +208,7 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> box, rest;
   splitAxes(axes, box, rest);
-  std::optional<LaneChoice> lane = laneOf(axes);
+  std::optional<LaneChoice> lane = rows->laneOf(axes);
   if (lane && !is_contained(box, lane->axis))
     lane.reset();
   SmallVector<Value *> start;
@@ -238,10 +244,10 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   bool isRow = false;
   for (tgl::ReduceOp each : together) {
     nests.push_back(cast<tgl::AxesOp>(each.getOperation()));
-    isRow |= row.nests.contains(each);
+    isRow |= rows->holds(each);
   }
   SmallVector<Value *> partial =
-      isRow ? distributeRow(nests, lane, start, body)
+      isRow ? rows->distribute(nests, lane, start, body)
             : distribute(countOf(axes, box, lane), start, body,
                          rest.empty() ? numbersAhead(together, lane ? lane->width : 1) : 1);
   perThread = false;
@@ -328,4 +334,8 @@ Accumulator DeviceEmitter::combineTeam(tgl::ReduceOp op, Accumulator accumulator
       element = b.CreateTrunc(element, b.getInt1Ty());
   }
   return combineWarp(op, std::move(accumulator), warps);
+}
+
+Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
+  return shape.cluster == 1 ? accumulator : clusters->combine(op, std::move(accumulator));
 }

@@ -7,15 +7,12 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
 
+#include "codegen/simt/RowCache.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 using namespace tegula;
-
-bool DeviceEmitter::runsAlongPoints(tgl::ParallelOp op) {
-  return LaneChoices::prefersOwnAxes(cast<tgl::AxesOp>(op.getOperation()), accessBytes);
-}
 
 Value *DeviceEmitter::readSreg(Intrinsic::ID id, unsigned limit) {
   auto *call = b.CreateIntrinsic(b.getInt32Ty(), id, {});
@@ -30,23 +27,11 @@ void DeviceEmitter::barrier() {
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
 }
 
-/// Axes whose bounds do not depend on the op's own axes form a box; the others are looped over
-/// inside.
-void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
-                              SmallVectorImpl<unsigned> &rest) {
-  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
-    bool independent = true;
-    for (mlir::Value own : op.getAxes())
-      independent &= !lowOf(op, axis).uses(own) && !highOf(op, axis).uses(own);
-    (independent ? box : rest).push_back(axis);
-  }
-}
-
 Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
   int64_t points = pointsAlong(op, axis);
   if (std::optional<int64_t> constant = (highOf(op, axis) - lowOf(op, axis)).asConstant())
     return i64(
-        divideCeil(std::max<int64_t>(0, *constant) + (points > 1 ? windows.slack : 0), points));
+        divideCeil(std::max<int64_t>(0, *constant) + (points > 1 ? pointTile.slack : 0), points));
   Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
   return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
 }
@@ -105,32 +90,7 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
   }
   if (!lane)
     return body();
-  mlir::Value axis = op.getAxes()[lane->axis];
-  if (!row.isShifted || !row.nests.contains(op))
-    return withLanes(axis, lane->width, base, nullptr, body);
-  Value *low = emitIndex(lowOf(op, lane->axis)), *high = emitIndex(highOf(op, lane->axis));
-  base = b.CreateNSWSub(base, row.shift);
-  withLanes(axis, lane->width, base, nullptr, [&] {
-    lanes->isAligned = true;
-    if (row.atEdge) {
-      // In half the width of positions.
-      auto bounded = [&](Value *position) {
-        position = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateNSWSub(position, base), i64(0));
-        return b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, position, i64(lane->width)),
-                             b.getInt32Ty());
-      };
-      Value *from = bounded(low), *to = bounded(high);
-      SmallVector<Constant *> numbers;
-      for (unsigned number = 0; number < lane->width; ++number)
-        numbers.push_back(b.getInt32(number));
-      Value *number = ConstantVector::get(numbers);
-      lanes->mask = b.CreateAnd(b.CreateICmpSGE(number, b.CreateVectorSplat(lane->width, from)),
-                                b.CreateICmpSLT(number, b.CreateVectorSplat(lane->width, to)));
-      lanes->isWhole = b.CreateAnd(b.CreateICmpEQ(from, b.getInt32(0)),
-                                   b.CreateICmpEQ(to, b.getInt32(lane->width)));
-    }
-    body();
-  });
+  rows->withLanes(op, *lane, base, body);
 }
 
 SmallVector<Value *> DeviceEmitter::distribute(Value *count, ArrayRef<Value *> inits,

@@ -15,6 +15,8 @@
 // is too small to be a normal number.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/FastDivision.h"
+
 #include "codegen/common/FloatRange.h"
 #include "codegen/math/MathBuilder.h"
 #include "codegen/simt/DeviceEmitter.h"
@@ -30,13 +32,14 @@ static bool mayBeNegative(mlir::Value value, const FloatRange &range) {
   return range.low <= 0 && !value.getDefiningOp<mlir::math::ExpOp>();
 }
 
-bool DeviceEmitter::emitFastDivision(mlir::Operation *op) {
+bool tegula::emitFastDivision(DeviceEmitter &e, mlir::Operation *op) {
+  IRBuilder<> &b = e.b;
   auto division = dyn_cast<mlir::arith::DivFOp>(op);
   if (!division || !division.getType().isF32())
     return false;
-  Value *dividend = valueOf(division.getLhs()), *divisor = valueOf(division.getRhs());
+  Value *dividend = e.valueOf(division.getLhs()), *divisor = e.valueOf(division.getRhs());
   auto number = [&](double value) { return ConstantFP::get(divisor->getType(), value); };
-  auto like = [&](Value *value) { return isVector(dividend) ? splat(value) : value; };
+  auto like = [&](Value *value) { return e.isVector(dividend) ? e.splat(value) : value; };
   Value *inverse;
   bool mayBeSpecial = true; // an infinity, or -0
   FloatRange range = rangeOf(division.getRhs());
@@ -44,21 +47,21 @@ bool DeviceEmitter::emitFastDivision(mlir::Operation *op) {
   if (range.low == range.high && std::frexp(range.low, &exponent) == 0.5)
     return false; // by a power of two, which is a product
   if (range.low >= 0x1p-60 && range.high <= 0x1p60) {
-    if (isVector(divisor))
-      dividend = splat(dividend);
+    if (e.isVector(divisor))
+      dividend = e.splat(dividend);
     inverse = range.low == range.high ? number(1 / range.low)
                                       : MathBuilder(b, divisor->getType()).reciprocal(divisor);
     FloatRange over = rangeOf(division.getLhs());
     mayBeSpecial = mayBeNegative(division.getLhs(), over) || over.high > 0x1p60;
     if (over.low == 1 && over.high == 1) {
-      values[division.getResult()] = inverse;
+      e.values[division.getResult()] = inverse;
       return true;
     }
   } else {
     // Of a thread's own point nothing else has the divisor.
-    bool isCommon = perThread && division.getRhs().getParentBlock() != op->getBlock() &&
-                    !isVector(divisor) &&
-                    (!shape.byThread() || op->getBlock() != &statement.getBody().front());
+    bool isCommon = e.perThread && division.getRhs().getParentBlock() != op->getBlock() &&
+                    !e.isVector(divisor) &&
+                    (!e.shape.byThread() || op->getBlock() != &e.statement.getBody().front());
     if (!isCommon)
       return false;
     // The reciprocal of a number near the smallest is none.
@@ -75,11 +78,11 @@ bool DeviceEmitter::emitFastDivision(mlir::Operation *op) {
                                   {b.CreateFNeg(first), divisors, dividend});
   Value *second = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {rest, inverses, first});
   if (!mayBeSpecial) {
-    values[division.getResult()] = second;
+    e.values[division.getResult()] = second;
     return true;
   }
   // Infinities and zeros, whose signs a correction loses, stay.
   Value *isUsual = b.CreateFCmpONE(second, Constant::getNullValue(second->getType()));
-  values[division.getResult()] = b.CreateSelect(isUsual, second, first);
+  e.values[division.getResult()] = b.CreateSelect(isUsual, second, first);
   return true;
 }

@@ -12,6 +12,8 @@
 // once.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/Rasterize.h"
+
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 
@@ -26,9 +28,9 @@ static constexpr int64_t minInChunk = 32, maxInChunk = 2048;
 /// An order of one's own is worth it from this share of all bytes on.
 static constexpr int64_t shareSaved = 20;
 
-void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer,
-                               const std::optional<LaneChoice> &lane) {
-  raster = Raster();
+Raster tegula::planRaster(DeviceEmitter &e, tgl::ParallelOp op, ArrayRef<unsigned> outer,
+                          const std::optional<LaneChoice> &lane) {
+  Raster raster;
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> axes(outer);
   if (lane) { // as setAxes has them
@@ -39,7 +41,7 @@ void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   for (unsigned axis : axes) {
     std::optional<int64_t> points = tgl::knownPoints(nest, axis);
     if (!points || !*points)
-      return;
+      return raster;
     extents.push_back(*points);
   }
   auto product = [&](unsigned from, unsigned to, function_ref<bool(unsigned)> counts) {
@@ -55,14 +57,14 @@ void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   SmallVector<std::pair<tgl::ReadOp, int64_t>> reads; // and the bytes of an element
   for (mlir::Operation &inside : op.getBody().front()) {
     if (inside.getNumRegions())
-      return;
+      return raster;
     auto read = dyn_cast<tgl::ReadOp>(inside);
     auto write = dyn_cast<tgl::WriteOp>(inside);
     if (!read && !write)
       continue;
     tgl::TglTensorType type =
         read ? read.getTensorType() : cast<tgl::TglTensorType>(write.getTensor().getType());
-    int64_t bytes = std::max(1u, storageType(type.getElementType())->getScalarSizeInBits() / 8);
+    int64_t bytes = std::max(1u, e.storageType(type.getElementType())->getScalarSizeInBits() / 8);
     bytesOfPoint += bytes;
     if (read)
       reads.push_back({read, bytes});
@@ -92,25 +94,25 @@ void DeviceEmitter::planRaster(tgl::ParallelOp op, ArrayRef<unsigned> outer,
       }
     }
   }
+  return raster;
 }
 
 /// The point with this number, in its turn.
-Value *DeviceEmitter::rasterized(Value *number, Value *count) {
+Value *Raster::rasterized(IRBuilder<> &b, Value *number, Value *count) const {
   auto *points = dyn_cast<ConstantInt>(count);
-  if (!raster.repeats || !points)
+  if (!repeats || !points)
     return number;
   bool isShort = points->getSExtValue() <= std::numeric_limits<int32_t>::max();
   Type *type = isShort ? b.getInt32Ty() : b.getInt64Ty();
   auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
   if (isShort)
     number = b.CreateTrunc(number, type, "", /*IsNUW=*/true, /*IsNSW=*/true);
-  Value *whole = constant(raster.repeats * raster.vectors),
-        *turn = constant(raster.repeats * raster.chunk);
+  Value *whole = constant(repeats * vectors), *turn = constant(repeats * chunk);
   Value *rest = b.CreateURem(number, whole), *inTurn = b.CreateURem(rest, turn);
-  Value *repeat = b.CreateUDiv(inTurn, constant(raster.chunk)),
-        *place = b.CreateURem(inTurn, constant(raster.chunk));
-  place = b.CreateAdd(place, b.CreateMul(b.CreateUDiv(rest, turn), constant(raster.chunk)));
-  place = b.CreateAdd(place, b.CreateMul(repeat, constant(raster.vectors)));
+  Value *repeat = b.CreateUDiv(inTurn, constant(chunk)),
+        *place = b.CreateURem(inTurn, constant(chunk));
+  place = b.CreateAdd(place, b.CreateMul(b.CreateUDiv(rest, turn), constant(chunk)));
+  place = b.CreateAdd(place, b.CreateMul(repeat, constant(vectors)));
   place = b.CreateAdd(place, b.CreateSub(number, rest));
   return isShort ? b.CreateZExt(place, b.getInt64Ty(), "", /*IsNonNeg=*/true) : place;
 }

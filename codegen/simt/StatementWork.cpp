@@ -7,8 +7,11 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/StatementWork.h"
 
+#include "codegen/simt/DeviceEmitter.h"
+#include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
+#include "passes/analysis/PrefixLoop.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -49,7 +52,7 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
   tgl::Accesses accesses = tgl::accessesOf(op);
   isPlain = none_of(accesses.writes, [&](mlir::Value tensor) {
     auto temp = tensor.getDefiningOp<tgl::TempOp>();
-    bool isOwn = temp && isPrivate(temp) && !DeviceEmitter::nestsThatOwn(temp).empty();
+    bool isOwn = temp && isPrivate(temp) && !nestsThatOwn(temp).empty();
     return accesses.reads.contains(tensor) && !isOwn;
   });
   op.getBody().walk([&](mlir::Operation *nested) {
@@ -66,8 +69,8 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
     hasReduce |= isa<tgl::ReduceOp>(nested);
     if (auto temp = dyn_cast<tgl::TempOp>(nested)) {
       hasTemporaries = true;
-      hasLarge |= DeviceEmitter::isLarge(temp);
-      hasShared |= DeviceEmitter::nestsThatOwn(temp).empty();
+      hasLarge |= isLarge(temp);
+      hasShared |= nestsThatOwn(temp).empty();
     }
     hasSort |= isa<tgl::SortOp>(nested);
     auto loop = dyn_cast<tgl::ForOp>(nested);
@@ -82,7 +85,7 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
     for (mlir::Operation *around = nested->getParentOp(); around != op;
          around = around->getParentOp())
       if (auto nest = dyn_cast<tgl::ParallelOp>(around);
-          isa<tgl::ReduceOp>(around) || (nest && !DeviceEmitter::runsSerially(nest)))
+          isa<tgl::ReduceOp>(around) || (nest && !runsSerially(nest)))
         return; // done by the threads that the nest around it is dealt out to
     std::optional<int64_t> nest = maxPoints(cast<tgl::AxesOp>(nested));
     inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;

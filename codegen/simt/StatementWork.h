@@ -8,7 +8,8 @@
 #ifndef TEGULA_CODEGEN_SIMT_STATEMENTWORK_H
 #define TEGULA_CODEGEN_SIMT_STATEMENTWORK_H
 
-#include "codegen/simt/DeviceEmitter.h"
+#include "codegen/simt/DeviceShape.h"
+#include "ir/tgl/Tgl.h"
 
 namespace tegula {
 

@@ -101,7 +101,7 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
   }
 
   /// Whether windows of a few points in more than one dim are reduced at its points: a thread of a
-  /// GPU takes tiles of them (codegen/simt/DeviceWindows.cpp), which are told by the step of each
+  /// GPU takes tiles of them (codegen/simt/WindowTiles.cpp), which are told by the step of each
   /// subscript along each axis.
   static bool hasWindows(ParallelOp op) {
     constexpr int64_t maxPoints = 64;

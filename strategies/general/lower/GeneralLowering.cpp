@@ -10,6 +10,7 @@
 // that are known the better form is chosen here, else by the runtime.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/NestShape.h"
 #include "codegen/simt/StatementWork.h"
 #include "passes/analysis/Nest.h"
 #include "passes/schedule/OrderSums.h"
@@ -62,7 +63,7 @@ void tegula::lowerGenerally(StatementLowering &statement) {
     // Points with temporaries are in no vectors of points; those of windows may lie apart by a
     // window's length.
     bool isKept = work.hasParallel && work.hasTemporaries;
-    bool alongPoints = neighboursAreNear(op) || (!isKept && DeviceEmitter::runsAlongPoints(op));
+    bool alongPoints = neighboursAreNear(op) || (!isKept && runsAlongPoints(op));
     bool isBusy =
         *work.points >= manyThreads || statement.kernel.newEmitter().columnsKeepMemoryBusy(op);
     bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && isBusy);

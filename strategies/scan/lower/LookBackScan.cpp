@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/scan/lower/LookBackScan.h"
 
+#include "codegen/simt/TeamScan.h"
+
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -36,12 +38,10 @@ int64_t LookBackScan::workspaceBytes() const {
 //===----------------------------------------------------------------------===//
 
 Value *LookBackScan::combine(Value *lhs, Value *rhs) {
-  return lhs && rhs ? e.combineWith(prefix.combine, lhs, rhs) : lhs ? lhs : rhs;
+  return lhs && rhs ? combineWith(b, prefix.combine, lhs, rhs) : lhs ? lhs : rhs;
 }
 
-Value *LookBackScan::identity(Type *type) {
-  return DeviceEmitter::identityOf(prefix.combine, type);
-}
+Value *LookBackScan::identity(Type *type) { return tegula::identityOf(prefix.combine, type); }
 
 /// The value of the thread that is `lane` below this one in the warp (`up`), or of thread `lane`.
 Value *LookBackScan::shuffle(Value *value, bool up, Value *lane) {
@@ -110,7 +110,7 @@ void LookBackScan::takeTicket() {
 void LookBackScan::emit(Value *memory) {
   workspace = memory;
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  stepLanes = tile.columns == 1 ? DeviceEmitter::vectorOf(prefix) : 1;
+  stepLanes = tile.columns == 1 ? vectorOf(prefix) : 1;
   rounds = tile.each / stepLanes;
   across = tile.columns;
   rows = DeviceEmitter::warp / across;

@@ -1,4 +1,4 @@
-//===- DeviceColumns.cpp - Column reductions split over the threads of a block ===//
+//===- ColumnSplit.cpp - Column reductions split over the threads of a block ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,7 +19,10 @@
 // to its terms.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/ColumnSplit.h"
+
 #include "codegen/simt/DeviceEmitter.h"
+#include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -28,6 +31,8 @@
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
+
+ColumnSplit::ColumnSplit(DeviceEmitter &e) : e(e), b(e.b) {}
 
 static constexpr unsigned columnsOfLong = 128, minColumns = 32, columnsOfKept = 64,
                           maxColumnSplit = 8;
@@ -45,13 +50,13 @@ static bool hasNumbers(tgl::ReduceOp op) {
 }
 
 /// Of the partial results of a column's reductions.
-unsigned DeviceEmitter::partialBytes(tgl::ParallelOp op) {
+unsigned ColumnSplit::partialBytes(tgl::ParallelOp op) {
   unsigned bytes = 0;
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
-    for (Value *part : initialAccumulator(*this, reduce))
+    for (Value *part : initialAccumulator(e, reduce))
       bytes += part->getType()->getPrimitiveSizeInBits() / 8;
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  std::optional<LaneChoice> lane = chooseLanes(axes);
+  std::optional<LaneChoice> lane = e.chooseLanes(axes);
   return bytes * (lane ? lane->width : 1);
 }
 
@@ -74,11 +79,11 @@ static std::optional<int64_t> termsOf(tgl::AxesOp nest) {
 
 /// Threads for a column of many terms, none of which is kept, and how many columns (or vectors of
 /// them) a block has.
-std::pair<unsigned, unsigned> DeviceEmitter::splitOfLongColumn(tgl::ParallelOp op) {
+std::pair<unsigned, unsigned> ColumnSplit::splitOfLongColumn(tgl::ParallelOp op) {
   constexpr std::pair<unsigned, unsigned> none = {1, columnsOfLong};
   bool hasReduction = false;
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  std::optional<LaneChoice> lane = chooseLanes(axes);
+  std::optional<LaneChoice> lane = e.chooseLanes(axes);
   int64_t columns = *tgl::knownPoints(axes) / (lane ? lane->width : 1);
   int64_t shortest = columns < manyColumns ? maxColumnSplit * termsAtOnce : longColumn;
   for (mlir::Operation &nested : op.getBody().front()) {
@@ -96,7 +101,7 @@ std::pair<unsigned, unsigned> DeviceEmitter::splitOfLongColumn(tgl::ParallelOp o
     if (!terms || *terms < shortest || !isPlain || hasFill || !hasNumbers(reduce) ||
         (nest.getAxes().size() > 1 && !hasRowShape(nest)))
       return none;
-    if (!lane && chooseLanes(nest)) // terms are neighbours
+    if (!lane && e.chooseLanes(nest)) // terms are neighbours
       return none;
     hasReduction = true;
   }
@@ -107,13 +112,13 @@ std::pair<unsigned, unsigned> DeviceEmitter::splitOfLongColumn(tgl::ParallelOp o
     columnSplit /= 2;
   // Smaller blocks where there are too few for two on each multiprocessor.
   unsigned ofBlock = columnsOfLong;
-  while (ofBlock > minColumns && columns < 2 * int64_t(ofBlock) * options.target.multiprocessors)
+  while (ofBlock > minColumns && columns < 2 * int64_t(ofBlock) * e.options.target.multiprocessors)
     ofBlock /= 2;
   return {columnSplit, ofBlock};
 }
 
 /// Threads for a column that several nests read, with too many values for the registers of one.
-unsigned DeviceEmitter::splitOfKeptColumn(tgl::ParallelOp op) {
+unsigned ColumnSplit::splitOfKeptColumn(tgl::ParallelOp op) {
   constexpr int64_t maxPerThreadTerms = 64, maxPerThread = 32;
   Column column = findColumn(op);
   if (column.values <= maxPerThreadTerms || column.values > maxPerThread * maxColumnSplit ||
@@ -124,8 +129,8 @@ unsigned DeviceEmitter::splitOfKeptColumn(tgl::ParallelOp op) {
   return columnsOfKept * columnSplit * partialBytes(op) <= exchangeBytes ? columnSplit : 1;
 }
 
-bool DeviceEmitter::maySplitColumns(tgl::ParallelOp op) const {
-  if (options.checked || !tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation())))
+bool ColumnSplit::maySplitColumns(tgl::ParallelOp op) const {
+  if (e.options.checked || !tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation())))
     return false;
   return none_of(op.getBody().front(), [](mlir::Operation &nested) {
     auto write = dyn_cast<tgl::WriteOp>(nested);
@@ -137,7 +142,7 @@ bool DeviceEmitter::maySplitColumns(tgl::ParallelOp op) const {
 /// lie apart: of every 32 bytes that memory gives a block takes one element, and the second-level
 /// cache, not much faster than memory, brings them eight times for f32. So threads are better once
 /// they have a quarter under way of what keeps the memory busy.
-bool DeviceEmitter::columnsKeepMemoryBusy(tgl::ParallelOp op) {
+bool ColumnSplit::keepsMemoryBusy(tgl::ParallelOp op) {
   constexpr int64_t bytesOfMultiprocessor = 24 << 10; // 4.8 TB/s for 0.7 us, of 132
   if (!maySplitColumns(op))
     return false;
@@ -145,56 +150,56 @@ bool DeviceEmitter::columnsKeepMemoryBusy(tgl::ParallelOp op) {
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>())
       bytes = std::max<int64_t>(
-          bytes, storageType(read.getTensorType().getElementType())->getScalarSizeInBits() / 8);
+          bytes, e.storageType(read.getTensorType().getElementType())->getScalarSizeInBits() / 8);
   int64_t columns = *tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
   return columnSplit > 1 && columns * columnSplit * termsAtOnce * bytes >=
-                                bytesOfMultiprocessor / 4 * options.target.multiprocessors;
+                                bytesOfMultiprocessor / 4 * e.options.target.multiprocessors;
 }
 
-void DeviceEmitter::planColumnSplit(tgl::ParallelOp op, DeviceShape &wanted) {
-  shape.columnSplit = wanted.columnSplit = 1;
-  if (!shape.byThread() || !maySplitColumns(op))
+void ColumnSplit::plan(tgl::ParallelOp op, DeviceShape &wanted) {
+  e.shape.columnSplit = wanted.columnSplit = 1;
+  if (!e.shape.byThread() || !maySplitColumns(op))
     return;
   unsigned columnSplit = splitOfKeptColumn(op), columnsOfBlock = columnsOfKept;
   if (columnSplit == 1)
     std::tie(columnSplit, columnsOfBlock) = splitOfLongColumn(op);
   if (columnSplit == 1)
     return;
-  shape.columnSplit = wanted.columnSplit = columnSplit;
-  shape.threads = wanted.threads = columnsOfBlock * columnSplit;
-  function->addFnAttr("nvvm.maxntid", std::to_string(shape.threads));
+  e.shape.columnSplit = wanted.columnSplit = columnSplit;
+  e.shape.threads = wanted.threads = columnsOfBlock * columnSplit;
+  e.function->addFnAttr("nvvm.maxntid", std::to_string(e.shape.threads));
 }
 
 /// `body` at each of a thread's points of a nest that is written out; `exists`: null: always.
-void DeviceEmitter::forSplitPoints(tgl::AxesOp nest, function_ref<void(Value *exists)> body) {
-  int64_t points = *tgl::knownPoints(nest), columnSplit = shape.columnSplit;
+void ColumnSplit::forSplitPoints(tgl::AxesOp nest, function_ref<void(Value *exists)> body) {
+  int64_t points = *tgl::knownPoints(nest), columnSplit = e.shape.columnSplit;
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, nest.getAxes().size()));
   for (int64_t first = 0; first < points; first += columnSplit) {
-    Value *number = b.CreateNSWAdd(columnSlice, i64(first)), *exists = nullptr;
+    Value *number = b.CreateNSWAdd(slice, e.i64(first)), *exists = nullptr;
     if (points - first < columnSplit) {
-      exists = b.CreateICmpULT(number, i64(points));
-      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(points - 1));
+      exists = b.CreateICmpULT(number, e.i64(points));
+      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, e.i64(points - 1));
     }
-    setAxes(nest, all, number, std::nullopt, [&] { body(exists); });
+    e.setAxes(nest, all, number, std::nullopt, [&] { body(exists); });
   }
 }
 
 /// Each thread does the points whose values it keeps.
-void DeviceEmitter::emitSplitParallel(tgl::ParallelOp op) {
-  emitIf(isPoint, [&] {
+void ColumnSplit::emitParallel(tgl::ParallelOp op) {
+  e.emitIf(e.isPoint, [&] {
     forSplitPoints(cast<tgl::AxesOp>(op.getOperation()), [&](Value *exists) {
-      SaveAndRestore its(writes, exists);
-      emitBlock(op.getBody().front());
+      SaveAndRestore its(e.writes, exists);
+      e.emitBlock(op.getBody().front());
     });
   });
 }
 
-Accumulator DeviceEmitter::emitSplitTerms(tgl::ReduceOp op) {
-  Accumulator accumulator = initialAccumulator(*this, op);
-  if (lanes)
-    accumulator = splatAccumulator(*this, op, std::move(accumulator), lanes->width);
+Accumulator ColumnSplit::emitTerms(tgl::ReduceOp op) {
+  Accumulator accumulator = initialAccumulator(e, op);
+  if (e.lanes)
+    accumulator = splatAccumulator(e, op, std::move(accumulator), e.lanes->width);
   forSplitPoints(cast<tgl::AxesOp>(op.getOperation()), [&](Value *exists) {
-    Accumulator more = emitReducePoint(op, accumulator);
+    Accumulator more = e.emitReducePoint(op, accumulator);
     for (auto [value, before] : zip_equal(more, accumulator))
       value = exists ? b.CreateSelect(exists, value, before) : value;
     accumulator = std::move(more);
@@ -203,86 +208,86 @@ Accumulator DeviceEmitter::emitSplitTerms(tgl::ReduceOp op) {
 }
 
 /// What the threads of a column found, put together in their order: all have the result.
-Accumulator DeviceEmitter::combineColumnSplit(tgl::ReduceOp op, const Accumulator &own) {
+Accumulator ColumnSplit::combineParts(tgl::ReduceOp op, const Accumulator &own) {
   // Slots of threads of one column are a row of columns apart.
-  Value *inBlock = readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
-  unsigned columnsOfBlock = shape.unitsPerBlock();
-  Value *column = b.CreateURem(inBlock, i64(columnsOfBlock));
+  Value *inBlock = e.readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, e.shape.threads);
+  unsigned columnsOfBlock = e.shape.unitsPerBlock();
+  Value *column = b.CreateURem(inBlock, e.i64(columnsOfBlock));
   SmallVector<GlobalVariable *> slots;
   for (Value *element : own) {
-    slots.push_back(shared(ArrayType::get(element->getType(), shape.threads), "column"));
+    slots.push_back(e.shared(ArrayType::get(element->getType(), e.shape.threads), "column"));
     b.CreateStore(element, b.CreateInBoundsGEP(element->getType(), slots.back(), inBlock));
   }
-  barrier();
+  e.barrier();
   Accumulator total;
-  for (unsigned other = 0; other < shape.columnSplit; ++other) {
+  for (unsigned other = 0; other < e.shape.columnSplit; ++other) {
     Accumulator theirs;
     for (auto [element, array] : zip_equal(own, slots)) {
-      Value *place = b.CreateNSWAdd(column, i64(other * columnsOfBlock));
+      Value *place = b.CreateNSWAdd(column, e.i64(other * columnsOfBlock));
       theirs.push_back(
           b.CreateLoad(element->getType(), b.CreateInBoundsGEP(element->getType(), array, place)));
     }
-    total = other ? combine(*this, op, total, theirs) : theirs;
+    total = other ? combine(e, op, total, theirs) : theirs;
   }
-  barrier(); // slots are used again for the next point
+  e.barrier(); // slots are used again for the next point
   return total;
 }
 
 /// A thread's terms of a column, then those of the others.
-Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
-  if (unrolled.contains(op))
-    return combineColumnSplit(op, emitSplitTerms(op));
+Accumulator ColumnSplit::emitReduce(tgl::ReduceOp op) {
+  if (e.unrolled.contains(op))
+    return combineParts(op, emitTerms(op));
   constexpr int64_t stretch = 256; // terms of a thread that are added up on their own
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   unsigned innermost = op.getAxes().size() - 1;
-  int64_t columnSplit = shape.columnSplit, step = columnSplit * termsAtOnce,
+  int64_t columnSplit = e.shape.columnSplit, step = columnSplit * termsAtOnce,
           round = stretch * columnSplit;
-  Value *low = emitIndex(lowOf(nest, innermost));
+  Value *low = e.emitIndex(e.lowOf(nest, innermost));
   std::optional<int64_t> known = tgl::knownPoints(nest, {innermost});
-  Value *extent = known ? i64(*known) : b.CreateNSWSub(emitIndex(highOf(nest, innermost)), low);
+  Value *extent =
+      known ? e.i64(*known) : b.CreateNSWSub(e.emitIndex(e.highOf(nest, innermost)), low);
   auto multiple = [&](int64_t of) {
-    return known ? i64(*known - *known % of)
-                 : b.CreateNSWMul(b.CreateUDiv(extent, i64(of)), i64(of));
+    return known ? e.i64(*known - *known % of)
+                 : b.CreateNSWMul(b.CreateUDiv(extent, e.i64(of)), e.i64(of));
   };
   Value *whole = multiple(step), *full = multiple(round);
   auto initial = [&] {
-    Accumulator start = initialAccumulator(*this, op);
-    return lanes ? splatAccumulator(*this, op, std::move(start), lanes->width) : start;
+    Accumulator start = initialAccumulator(e, op);
+    return e.lanes ? splatAccumulator(e, op, std::move(start), e.lanes->width) : start;
   };
   auto term = [&](Value *number, Accumulator accumulator) {
-    values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, number);
-    return emitReducePoint(op, std::move(accumulator));
+    e.values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, number);
+    return e.emitReducePoint(op, std::move(accumulator));
   };
   auto part = [&](Value *from, Value *to) { // a multiple of the step apart
-    keepNextLoopRolled = true;
+    e.keepNextLoopRolled = true;
     SmallVector<Value *> sum =
-        emitLoop(from, to, i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
+        e.emitLoop(from, to, e.i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
           Accumulator accumulator(now.begin(), now.end());
           for (int64_t own = 0; own < termsAtOnce; ++own)
-            accumulator =
-                term(b.CreateNSWAdd(b.CreateNSWAdd(at, columnSlice), i64(own * columnSplit)),
-                     std::move(accumulator));
+            accumulator = term(b.CreateNSWAdd(b.CreateNSWAdd(at, slice), e.i64(own * columnSplit)),
+                               std::move(accumulator));
           return SmallVector<Value *>(accumulator);
         });
     return Accumulator(sum.begin(), sum.end());
   };
   SmallVector<unsigned> outer = to_vector(seq<unsigned>(0, innermost));
-  Accumulator own = emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
-    keepNextLoopRolled = true;
-    SmallVector<Value *> sum =
-        emitLoop(i64(0), full, i64(round), accumulator, [&](Value *from, ArrayRef<Value *> now) {
-          return SmallVector<Value *>(combine(*this, op, Accumulator(now.begin(), now.end()),
-                                              part(from, b.CreateNSWAdd(from, i64(round)))));
+  Accumulator own = e.emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
+    e.keepNextLoopRolled = true;
+    SmallVector<Value *> sum = e.emitLoop(
+        e.i64(0), full, e.i64(round), accumulator, [&](Value *from, ArrayRef<Value *> now) {
+          return SmallVector<Value *>(combine(e, op, Accumulator(now.begin(), now.end()),
+                                              part(from, b.CreateNSWAdd(from, e.i64(round)))));
         });
     accumulator.assign(sum.begin(), sum.end());
     if (!known || *known % round >= step)
-      accumulator = combine(*this, op, accumulator, part(full, whole));
+      accumulator = combine(e, op, accumulator, part(full, whole));
     // Fewer than a step: what does not exist repeats the last.
     for (int64_t rest = 0, most = known ? *known % step : step - 1; rest < most;
          rest += columnSplit) {
-      Value *number = b.CreateNSWAdd(whole, b.CreateNSWAdd(columnSlice, i64(rest)));
+      Value *number = b.CreateNSWAdd(whole, b.CreateNSWAdd(slice, e.i64(rest)));
       Value *exists = b.CreateICmpSLT(number, extent);
-      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateNSWSub(extent, i64(1)));
+      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateNSWSub(extent, e.i64(1)));
       Accumulator more = term(number, accumulator);
       for (auto [value, before] : zip_equal(more, accumulator))
         value = b.CreateSelect(exists, value, before);
@@ -290,5 +295,52 @@ Accumulator DeviceEmitter::emitSplitColumn(tgl::ReduceOp op) {
     }
     return accumulator;
   });
-  return combineColumnSplit(op, own);
+  return combineParts(op, own);
+}
+
+ColumnSplit::Column ColumnSplit::findColumn(tgl::ParallelOp op) {
+  Column column;
+  SmallVector<tgl::AxesOp> nests;
+  for (mlir::Operation &nested : op.getBody().front()) {
+    if (!nested.getNumRegions())
+      continue;
+    auto nest = dyn_cast<tgl::AxesOp>(nested);
+    bool isPlain =
+        nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) &&
+        all_of(*nest.getAxesBlock(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
+    if (!isPlain || (!nests.empty() && tgl::knownPoints(nest) != tgl::knownPoints(nests.front())))
+      return column;
+    nests.push_back(nest);
+  }
+  if (nests.size() < 2)
+    return column;
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  int64_t kept = 0; // tensors
+  for (mlir::Operation &nested : *nests.front().getAxesBlock())
+    if (auto read = dyn_cast<tgl::ReadOp>(nested);
+        read && !accesses.writes.contains(read.getTensor()))
+      kept += any_of(ArrayRef(nests).drop_front(), [&](tgl::AxesOp other) {
+        return any_of(*other.getAxesBlock(), [&](mlir::Operation &inner) {
+          auto again = dyn_cast<tgl::ReadOp>(inner);
+          return again && isSameElement(read, nests.front(), again, other);
+        });
+      });
+  column.values = kept * *tgl::knownPoints(nests.front());
+  if (column.values)
+    column.nests = std::move(nests);
+  return column;
+}
+
+/// Where several nests of a thread's point read the same column, which fits into its registers,
+/// they are written out. Returns how many neighbouring points have room there; 0: there is no such
+/// column.
+unsigned ColumnSplit::planKept(tgl::ParallelOp op) {
+  constexpr int64_t maxRegisters = 64;
+  Column column = findColumn(op);
+  int64_t each = divideCeil(column.values, int64_t(e.shape.columnSplit));
+  if (column.nests.empty() || each > maxRegisters)
+    return 0;
+  e.unrolled.insert_range(column.nests);
+  int64_t room = maxRegisters / each;
+  return room >= 4 ? 4 : room >= 2 ? 2 : 1;
 }

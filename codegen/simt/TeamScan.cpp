@@ -1,4 +1,4 @@
-//===- DeviceScan.cpp - Scans by a team of threads ------------------------===//
+//===- TeamScan.cpp - Scans by a team of threads ------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,6 +12,8 @@
 // vector. (Blelloch, "Prefix sums and their applications", 1990; here two levels of it.)
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/TeamScan.h"
+
 #include "codegen/common/AccessShape.h"
 #include "codegen/common/EmitArith.h"
 #include "codegen/simt/DeviceEmitter.h"
@@ -22,7 +24,7 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-unsigned DeviceEmitter::vectorOf(const PrefixLoop &prefix) {
+unsigned tegula::vectorOf(const PrefixLoop &prefix) {
   constexpr unsigned width = DeviceEmitter::accessBytes / 4;
   tgl::ForOp loop = prefix.loop;
   std::optional<int64_t> count = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
@@ -44,7 +46,7 @@ unsigned DeviceEmitter::vectorOf(const PrefixLoop &prefix) {
   return whole ? width : 1;
 }
 
-Value *DeviceEmitter::combineWith(mlir::Operation *op, Value *lhs, Value *rhs) {
+Value *tegula::combineWith(IRBuilder<> &b, mlir::Operation *op, Value *lhs, Value *rhs) {
   if (isa<mlir::arith::AddFOp>(op))
     return b.CreateFAdd(lhs, rhs);
   if (isa<mlir::arith::MulFOp>(op))
@@ -61,7 +63,7 @@ Value *DeviceEmitter::combineWith(mlir::Operation *op, Value *lhs, Value *rhs) {
                                  lhs, rhs);
 }
 
-Constant *DeviceEmitter::identityOf(mlir::Operation *op, Type *type) {
+Constant *tegula::identityOf(mlir::Operation *op, Type *type) {
   if (isa<mlir::arith::AddFOp>(op))
     return ConstantFP::getNegativeZero(type);
   if (isa<mlir::arith::MulFOp>(op))
@@ -78,66 +80,68 @@ Constant *DeviceEmitter::identityOf(mlir::Operation *op, Type *type) {
 }
 
 /// The totals of the threads before this one in the team, and of the whole team.
-std::pair<Value *, Value *> DeviceEmitter::scanTeam(mlir::Operation *op, Value *own,
-                                                    GlobalVariable *totals) {
+static std::pair<Value *, Value *> scanTeam(DeviceEmitter &e, mlir::Operation *op, Value *own,
+                                            GlobalVariable *totals) {
+  IRBuilder<> &b = e.b;
   Constant *identity = identityOf(op, own->getType());
-  Value *inWarp = b.CreateURem(thread, i64(warp));
+  Value *inWarp = b.CreateURem(e.thread, e.i64(e.warp));
   // Inclusive, over `count` threads of the warp.
   auto scan = [&](Value *value, unsigned count) {
     for (unsigned distance = 1; distance < count; distance *= 2) {
-      Value *lower = shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(distance), 0);
-      value = b.CreateSelect(b.CreateICmpUGE(inWarp, i64(distance)), combineWith(op, lower, value),
-                             value);
+      Value *lower = e.shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(distance), 0);
+      value = b.CreateSelect(b.CreateICmpUGE(inWarp, e.i64(distance)),
+                             combineWith(b, op, lower, value), value);
     }
     return value;
   };
   auto of = [&](Value *value, Value *lane) {
-    return shuffle(value, Intrinsic::nvvm_shfl_sync_idx_i32, lane, warp - 1);
+    return e.shuffle(value, Intrinsic::nvvm_shfl_sync_idx_i32, lane, e.warp - 1);
   };
   auto before = [&](Value *value, Value *isFirst) {
     return b.CreateSelect(isFirst, identity,
-                          shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(1), 0));
+                          e.shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(1), 0));
   };
-  Value *sums = scan(own, warp);
-  Value *exclusive = before(sums, b.CreateICmpEQ(inWarp, i64(0)));
-  unsigned warps = shape.team / warp;
+  Value *sums = scan(own, e.warp);
+  Value *exclusive = before(sums, b.CreateICmpEQ(inWarp, e.i64(0)));
+  unsigned warps = e.shape.team / e.warp;
   if (warps == 1)
-    return {exclusive, of(sums, b.getInt32(warp - 1))};
-  Value *number = b.CreateUDiv(thread, i64(warp));
+    return {exclusive, of(sums, b.getInt32(e.warp - 1))};
+  Value *number = b.CreateUDiv(e.thread, e.i64(e.warp));
   auto slot = [&](Value *index) { return b.CreateInBoundsGEP(b.getInt64Ty(), totals, index); };
-  barrier(); // the totals of the chunk before have been read
-  emitIf(b.CreateICmpEQ(inWarp, i64(warp - 1)), [&] { b.CreateStore(sums, slot(number)); });
-  barrier();
-  Value *all = scan(b.CreateLoad(own->getType(), slot(b.CreateURem(inWarp, i64(warps)))), warps);
-  Value *previous = b.CreateTrunc(b.CreateSub(number, i64(1)), b.getInt32Ty());
-  Value *isFirst = b.CreateICmpEQ(number, i64(0));
+  e.barrier(); // the totals of the chunk before have been read
+  e.emitIf(b.CreateICmpEQ(inWarp, e.i64(e.warp - 1)), [&] { b.CreateStore(sums, slot(number)); });
+  e.barrier();
+  Value *all = scan(b.CreateLoad(own->getType(), slot(b.CreateURem(inWarp, e.i64(warps)))), warps);
+  Value *previous = b.CreateTrunc(b.CreateSub(number, e.i64(1)), b.getInt32Ty());
+  Value *isFirst = b.CreateICmpEQ(number, e.i64(0));
   Value *warpsBefore =
       b.CreateSelect(isFirst, identity, of(all, b.CreateSelect(isFirst, b.getInt32(0), previous)));
-  return {combineWith(op, warpsBefore, exclusive), of(all, b.getInt32(warps - 1))};
+  return {combineWith(b, op, warpsBefore, exclusive), of(all, b.getInt32(warps - 1))};
 }
 
 /// The loop of a thread alone, several steps at a time: what they need without what is carried is
 /// loaded together.
-void DeviceEmitter::emitSeveralSteps(const SteppedLoop &stepped, unsigned together) {
+void tegula::emitSeveralSteps(DeviceEmitter &e, const SteppedLoop &stepped, unsigned together) {
+  IRBuilder<> &b = e.b;
   tgl::ForOp op = stepped.loop;
-  Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
-  Value *count = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), i64(0));
-  Value *whole = b.CreateNSWMul(b.CreateUDiv(count, i64(together)), i64(together));
+  Value *low = e.emitIndex(op.getLowExpr()), *high = e.emitIndex(op.getHighExpr());
+  Value *count = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), e.i64(0));
+  Value *whole = b.CreateNSWMul(b.CreateUDiv(count, e.i64(together)), e.i64(together));
   auto steps = [&](Value *from, unsigned number, ArrayRef<Value *> before) {
     SmallVector<Value *> carried(before);
     auto at = [&](unsigned step) {
-      Value *place = b.CreateNSWAdd(from, i64(step));
-      values[op.getLoopVar()] = op.getReverse()
-                                    ? b.CreateNSWSub(b.CreateNSWSub(high, i64(1)), place)
-                                    : b.CreateNSWAdd(low, place);
+      Value *place = b.CreateNSWAdd(from, e.i64(step));
+      e.values[op.getLoopVar()] = op.getReverse()
+                                      ? b.CreateNSWSub(b.CreateNSWSub(high, e.i64(1)), place)
+                                      : b.CreateNSWAdd(low, place);
     };
     SmallVector<SmallVector<Value *>> found(number);
     for (unsigned step = 0; step < number; ++step) {
       at(step);
       for (mlir::Operation *each : stepped.before) {
-        emitOp(each);
+        e.emitOp(each);
         for (mlir::Value result : each->getResults())
-          found[step].push_back(values.lookup(result));
+          found[step].push_back(e.values.lookup(result));
       }
     }
     for (unsigned step = 0; step < number; ++step) {
@@ -145,111 +149,96 @@ void DeviceEmitter::emitSeveralSteps(const SteppedLoop &stepped, unsigned togeth
       unsigned next = 0;
       for (mlir::Operation *each : stepped.before)
         for (mlir::Value result : each->getResults())
-          values[result] = found[step][next++];
+          e.values[result] = found[step][next++];
       for (auto [argument, value] : zip_equal(op.getIterArgs(), carried))
-        values[argument] = value;
+        e.values[argument] = value;
       for (mlir::Operation *each : stepped.after)
-        emitOp(each);
+        e.emitOp(each);
       for (auto [value, yielded] : zip_equal(carried, op.getYield().getValues()))
-        value = splat(valueOf(yielded));
+        value = e.splat(e.valueOf(yielded));
     }
     return carried;
   };
   SmallVector<Value *> carried;
   for (mlir::Value init : op.getInits())
-    carried.push_back(splat(valueOf(init)));
-  keepNextLoopRolled = true;
+    carried.push_back(e.splat(e.valueOf(init)));
+  e.keepNextLoopRolled = true;
   carried =
-      emitLoop(i64(0), whole, i64(together), carried,
-               [&](Value *from, ArrayRef<Value *> now) { return steps(from, together, now); });
-  keepNextLoopRolled = true;
-  carried = emitLoop(whole, count, i64(1), carried,
-                     [&](Value *from, ArrayRef<Value *> now) { return steps(from, 1, now); });
+      e.emitLoop(e.i64(0), whole, e.i64(together), carried,
+                 [&](Value *from, ArrayRef<Value *> now) { return steps(from, together, now); });
+  e.keepNextLoopRolled = true;
+  carried = e.emitLoop(whole, count, e.i64(1), carried,
+                       [&](Value *from, ArrayRef<Value *> now) { return steps(from, 1, now); });
   for (auto [result, value] : zip_equal(op.getResults(), carried))
-    values[result] = value;
+    e.values[result] = value;
 }
 
-void DeviceEmitter::emitFor(tgl::ForOp op) {
-  if (perThread) {
-    // Elementary functions are a dozen instructions each: copies of them would only fill the
-    // instruction cache.
-    constexpr unsigned together = 8, maxOperations = 32;
-    std::optional<SteppedLoop> stepped = matchSteppedLoop(op);
-    unsigned operations = 0;
-    bool loads = false;
-    for (mlir::Operation &each : op.getBody().front())
-      operations += isa<mlir::math::MathDialect>(each.getDialect()) ? 16 : 1;
-    for (mlir::Operation *each : stepped ? stepped->before : SmallVector<mlir::Operation *>())
-      loads |= isa<tgl::ReadOp>(each);
-    return loads && operations <= maxOperations
-               ? emitSeveralSteps(*stepped, lanes ? together / 2 : together)
-               : Emitter::emitFor(op);
-  }
-  std::optional<PrefixLoop> prefix = matchPrefixLoop(op);
-  if (!prefix)
-    return Emitter::emitFor(op);
-  bool seen = exchanges(op);
+void tegula::emitTeamScan(DeviceEmitter &e, const PrefixLoop &prefix) {
+  IRBuilder<> &b = e.b;
+  tgl::ForOp op = prefix.loop;
+  bool seen = e.exchanges(op);
   if (seen)
-    barrier(); // earlier writes of all threads are seen, earlier reads are over
-  Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
-  unsigned width = vectorOf(*prefix);
+    e.barrier(); // earlier writes of all threads are seen, earlier reads are over
+  Value *low = e.emitIndex(op.getLowExpr()), *high = e.emitIndex(op.getHighExpr());
+  unsigned width = vectorOf(prefix);
   Value *count = b.CreateUDiv(
-      b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), i64(0)), i64(width));
-  Value *init = valueOf(op.getInits()[0]);
+      b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), e.i64(0)), e.i64(width));
+  Value *init = e.valueOf(op.getInits()[0]);
   Type *type = init->getType();
-  GlobalVariable *totals = shape.team > warp
-                               ? shared(ArrayType::get(b.getInt64Ty(), shape.team / warp), "totals")
-                               : nullptr;
-  SmallVector<Value *> results = emitLoop(
-      i64(0), count, i64(shape.team), {init}, [&](Value *chunk, ArrayRef<Value *> carried) {
-        Value *number = b.CreateNSWAdd(chunk, thread);
+  GlobalVariable *totals =
+      e.shape.team > e.warp
+          ? e.shared(ArrayType::get(b.getInt64Ty(), e.shape.team / e.warp), "totals")
+          : nullptr;
+  SmallVector<Value *> results = e.emitLoop(
+      e.i64(0), count, e.i64(e.shape.team), {init}, [&](Value *chunk, ArrayRef<Value *> carried) {
+        Value *number = b.CreateNSWAdd(chunk, e.thread);
         Value *exists = b.CreateICmpULT(number, count);
-        number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateSub(count, i64(1)));
-        Value *offset = b.CreateNSWMul(number, i64(width));
-        Value *base = op.getReverse() ? b.CreateSub(b.CreateSub(high, i64(width)), offset)
+        number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateSub(count, e.i64(1)));
+        Value *offset = b.CreateNSWMul(number, e.i64(width));
+        Value *base = op.getReverse() ? b.CreateSub(b.CreateSub(high, e.i64(width)), offset)
                                       : b.CreateNSWAdd(low, offset);
-        perThread = true;
+        e.perThread = true;
         Value *total = nullptr;
         auto body = [&] {
-          for (mlir::Operation *each : prefix->before)
-            emitOp(each);
-          Value *added = splat(valueOf(prefix->added));
+          for (mlir::Operation *each : prefix.before)
+            e.emitOp(each);
+          Value *added = e.splat(e.valueOf(prefix.added));
           // Totals of the vector up to each of its steps.
           SmallVector<Value *> upTo(width);
           for (unsigned step = 0; step < width; ++step) {
             unsigned lane = op.getReverse() ? width - 1 - step : step;
-            Value *one = isVector(added) ? b.CreateExtractElement(added, uint64_t(lane)) : added;
-            one = b.CreateSelect(exists, one, identityOf(prefix->combine, type));
-            upTo[step] = step ? combineWith(prefix->combine, upTo[step - 1], one) : one;
+            Value *one = e.isVector(added) ? b.CreateExtractElement(added, uint64_t(lane)) : added;
+            one = b.CreateSelect(exists, one, identityOf(prefix.combine, type));
+            upTo[step] = step ? combineWith(b, prefix.combine, upTo[step - 1], one) : one;
           }
-          auto [before, all] = scanTeam(prefix->combine, upTo.back(), totals);
-          before = combineWith(prefix->combine, carried[0], before);
-          total = combineWith(prefix->combine, carried[0], all);
+          auto [before, all] = scanTeam(e, prefix.combine, upTo.back(), totals);
+          before = combineWith(b, prefix.combine, carried[0], before);
+          total = combineWith(b, prefix.combine, carried[0], all);
           Value *given = before;
           if (width > 1) {
             given = PoisonValue::get(FixedVectorType::get(type, width));
             for (unsigned step = 0; step < width; ++step) {
               unsigned lane = op.getReverse() ? width - 1 - step : step;
-              Value *one = step ? combineWith(prefix->combine, before, upTo[step - 1]) : before;
+              Value *one = step ? combineWith(b, prefix.combine, before, upTo[step - 1]) : before;
               given = b.CreateInsertElement(given, one, uint64_t(lane));
             }
           }
-          values[op.getIterArgs()[0]] = given;
-          emitIf(exists, [&] {
-            for (mlir::Operation *each : prefix->after)
-              emitOp(each);
+          e.values[op.getIterArgs()[0]] = given;
+          e.emitIf(exists, [&] {
+            for (mlir::Operation *each : prefix.after)
+              e.emitOp(each);
           });
         };
         if (width > 1) {
-          withLanes(op.getLoopVar(), width, base, nullptr, body);
+          e.withLanes(op.getLoopVar(), width, base, nullptr, body);
         } else {
-          values[op.getLoopVar()] = base;
+          e.values[op.getLoopVar()] = base;
           body();
         }
-        perThread = false;
+        e.perThread = false;
         return SmallVector<Value *>{total};
       });
-  values[op.getResults()[0]] = results[0];
+  e.values[op.getResults()[0]] = results[0];
   if (seen)
-    barrier();
+    e.barrier();
 }

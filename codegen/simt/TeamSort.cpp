@@ -1,4 +1,4 @@
-//===- DeviceSort.cpp - Sorts a row by a team of threads ------------------===//
+//===- TeamSort.cpp - Sorts a row by a team of threads --------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,6 +23,8 @@
 // Longer rows of which all is read are sorted where they lie (EmitSort.cpp).
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/TeamSort.h"
+
 #include "codegen/common/EmitSort.h"
 #include "codegen/simt/DeviceEmitter.h"
 
@@ -38,9 +40,8 @@ static constexpr int64_t maxWords = 4;
 /// Of a block, that warps exchange at a time.
 static constexpr int64_t exchangedWords = 4096;
 
-namespace {
-/// Sorts words that a team of `e` has.
-struct TeamSort {
+/// Sorts words that the threads of a team have.
+struct TeamSort::Network {
   IRBuilder<> &b;
   function_ref<Value *(Value *word, unsigned mask)>
       fromLane; ///< of the lane whose number differs in these bits
@@ -121,7 +122,6 @@ struct TeamSort {
     }
   }
 };
-} // namespace
 
 /// The key of an element whose unsigned order is that of the language: nan is the largest, -0 is 0.
 static Value *sortKey(IRBuilder<> &b, Value *value, bool isDescending) {
@@ -142,128 +142,160 @@ static Value *sortKey(IRBuilder<> &b, Value *value, bool isDescending) {
 }
 
 /// Shared memory for so many words, the same for all sorts of the function.
-GlobalVariable *DeviceEmitter::sortSpace(uint64_t words) {
+/// The row of a sort: words of its elements, and its elements in the order of words.
+struct TeamSort::Row {
+  DeviceEmitter &e;
+  IRBuilder<> &b;
+  bool isDescending;
+  Emitter::Buffer sorted, positions;
+  std::optional<int64_t> read; ///< so many elements of the result, where not all
+  Value *begin = nullptr, *count = nullptr;
+
+  static constexpr uint64_t none = ~uint64_t(0);
+
+  mlir::Type element() const { return sorted.type.getElementType(); }
+  mlir::Type position() const { return positions.type.getElementType(); }
+  Value *at(const Emitter::Buffer &buffer, Value *number) const {
+    return b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer,
+                               b.CreateAdd(begin, number));
+  }
+
+  /// The word of an element (i64), or none beyond the end.
+  Value *load(Value *number) const {
+    return e.emitIfElse(
+        b.CreateICmpSLT(number, count),
+        [&]() -> Value * {
+          Value *raw = b.CreateLoad(e.storageType(element()), at(sorted, number));
+          Value *key = sortKey(b, e.decode(raw, element()), isDescending);
+          return b.CreateOr(b.CreateShl(b.CreateZExt(key, b.getInt64Ty()), 32), number);
+        },
+        e.i64(none));
+  }
+
+  /// The elements of these words to the places that begin at `first` (i64), so far as somebody
+  /// looks.
+  void place(ArrayRef<Value *> words, Value *first) const {
+    Value *end = read ? b.CreateBinaryIntrinsic(Intrinsic::smin, count, e.i64(*read)) : count;
+    SmallVector<std::pair<Value *, Value *>> moved;
+    for (auto [number, word] : enumerate(words)) {
+      Value *exists = b.CreateICmpSLT(b.CreateAdd(first, e.i64(number)), end);
+      Value *source = b.CreateSelect(exists, b.CreateAnd(word, e.i64(0xffffffff)), e.i64(0));
+      moved.push_back({b.CreateLoad(e.storageType(element()), at(sorted, source)),
+                       b.CreateLoad(e.storageType(position()), at(positions, source))});
+    }
+    e.barrier();
+    for (auto [number, from] : enumerate(moved)) {
+      Value *to = b.CreateAdd(first, e.i64(number));
+      e.emitIf(b.CreateICmpSLT(to, end), [&, from = from] {
+        b.CreateStore(from.first, at(sorted, to));
+        b.CreateStore(from.second, at(positions, to));
+      });
+    }
+    e.barrier();
+  }
+};
+
+TeamSort::TeamSort(DeviceEmitter &e) : e(e), b(e.b) {}
+
+GlobalVariable *TeamSort::sortSpace(uint64_t words) {
   if (!sortedWords || sortedWords->getValueType()->getArrayNumElements() < words)
-    sortedWords = shared(ArrayType::get(b.getInt64Ty(), words), "sorted");
+    sortedWords = e.shared(ArrayType::get(b.getInt64Ty(), words), "sorted");
   return sortedWords;
 }
 
-void DeviceEmitter::emitSort(tgl::SortOp op) {
-  const Buffer sorted = buffers.lookup(op.getValues()),
-               positions = buffers.lookup(op.getPositions());
-  mlir::Type element = sorted.type.getElementType(), position = positions.type.getElementType();
-  bool isTeam = options.registerSorts && !perThread &&
-                (shape.team == warp || shape.team == shape.threads) && shape.team >= warp;
-  if (!isTeam || element.isInteger(4) || position.isInteger(4) || element.isInteger(64) ||
-      element.isF64() || shadow.clock)
-    return Emitter::emitSort(op);
+bool TeamSort::emit(tgl::SortOp op) {
+  Row row{e,
+          b,
+          op.getDescending(),
+          e.buffers.lookup(op.getValues()),
+          e.buffers.lookup(op.getPositions()),
+          {}};
+  bool isTeam = e.options.registerSorts && !e.perThread &&
+                (e.shape.team == e.warp || e.shape.team == e.shape.threads) &&
+                e.shape.team >= e.warp;
+  mlir::Type element = row.element();
+  if (!isTeam || element.isInteger(4) || row.position().isInteger(4) || element.isInteger(64) ||
+      element.isF64() || e.shadow.clock)
+    return false;
   std::optional<IndexExpr> looked = elementsRead(op);
-  std::optional<int64_t> length = sorted.type.getDims().back().getExpr().asConstant();
-  std::optional<int64_t> read = looked ? looked->asConstant() : std::nullopt;
+  std::optional<int64_t> length = row.sorted.type.getDims().back().getExpr().asConstant();
+  row.read = looked ? looked->asConstant() : std::nullopt;
   if (!length || *length > int64_t(UINT32_MAX)) // numbers are half of a word
-    return Emitter::emitSort(op);
-  int64_t words = llvm::PowerOf2Ceil(llvm::divideCeil(std::max<int64_t>(*length, 1), shape.team));
-  bool areFew = read && *read <= warp;
-  if (!areFew && (words > maxWords || words * shape.team > exchangedWords))
-    return Emitter::emitSort(op);
+    return false;
+  int64_t words = llvm::PowerOf2Ceil(llvm::divideCeil(std::max<int64_t>(*length, 1), e.shape.team));
+  bool areFew = row.read && *row.read <= e.warp;
+  if (!areFew && (words > maxWords || words * e.shape.team > exchangedWords))
+    return false;
 
   SmallVector<ValueExpr> first = op.getSubscriptExprs();
   first.push_back(ValueExpr(int64_t(0)));
-  Value *row = emitIndex(elementOffset(sorted.type, first));
-  Value *count = emitSize(sorted.type.getDims().back().getExpr());
-  auto at = [&](const Buffer &buffer, mlir::Type type, Value *number) {
-    return b.CreateInBoundsGEP(storageType(type), buffer.pointer, b.CreateAdd(row, number));
-  };
-  constexpr uint64_t none = ~uint64_t(0);
-  /// The word of an element (i64), or none beyond the end.
-  auto load = [&](Value *number) -> Value * {
-    return emitIfElse(
-        b.CreateICmpSLT(number, count),
-        [&]() -> Value * {
-          Value *raw = b.CreateLoad(storageType(element), at(sorted, element, number));
-          Value *key = sortKey(b, decode(raw, element), op.getDescending());
-          return b.CreateOr(b.CreateShl(b.CreateZExt(key, b.getInt64Ty()), 32), number);
-        },
-        i64(none));
-  };
-  /// The elements of these words to the places that begin at `place` (i64), so far as somebody
-  /// looks.
-  auto place = [&](ArrayRef<Value *> sortedWords, Value *begin) {
-    Value *end = read ? b.CreateBinaryIntrinsic(Intrinsic::smin, count, i64(*read)) : count;
-    SmallVector<std::pair<Value *, Value *>> moved;
-    for (auto [number, word] : enumerate(sortedWords)) {
-      Value *exists = b.CreateICmpSLT(b.CreateAdd(begin, i64(number)), end);
-      Value *source = b.CreateSelect(exists, b.CreateAnd(word, i64(0xffffffff)), i64(0));
-      moved.push_back({b.CreateLoad(storageType(element), at(sorted, element, source)),
-                       b.CreateLoad(storageType(position), at(positions, position, source))});
-    }
-    barrier();
-    for (auto [number, from] : enumerate(moved)) {
-      Value *to = b.CreateAdd(begin, i64(number));
-      emitIf(b.CreateICmpSLT(to, end), [&, from = from] {
-        b.CreateStore(from.first, at(sorted, element, to));
-        b.CreateStore(from.second, at(positions, position, to));
-      });
-    }
-    barrier();
-  };
-
+  row.begin = e.emitIndex(tgl::elementOffset(row.sorted.type, first));
+  row.count = e.emitSize(row.sorted.type.getDims().back().getExpr());
   auto fromLane = [&](Value *word, unsigned mask) {
-    return shuffle(word, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(mask), warp - 1);
+    return e.shuffle(word, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(mask), e.warp - 1);
   };
-  Value *own = b.CreateTrunc(thread, b.getInt32Ty());
-  auto syncTeam = [&] { barrier(); };
-  TeamSort sort{b, fromLane, syncTeam, own, b.CreateAnd(own, b.getInt32(warp - 1)), shape.team};
-  unsigned warps = shape.team / warp;
-  barrier();
-  if (areFew) {
-    SmallVector<Value *> least = emitLoop(
-        i64(0), count, i64(shape.team), {i64(none)},
-        [&](Value *begin, ArrayRef<Value *> carried) {
-          Value *word = load(b.CreateAdd(begin, thread)), *before = carried[0];
-          Value *last =
-              shuffle(before, Intrinsic::nvvm_shfl_sync_idx_i32, b.getInt32(warp - 1), warp - 1);
-          Value *isAny = b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_vote_any_sync,
-                                           {b.getInt32(-1), b.CreateICmpULT(word, last)});
-          return SmallVector<Value *>{emitIfElse(
-              isAny,
-              [&] { return sort.mergeLanes(sort.least(before, sort.sortLanesDescending(word))); },
-              before)};
-        },
-        "part");
-    Value *result = least[0];
-    if (warps > 1) {
-      GlobalVariable *space = sortSpace(shape.team);
-      auto slot = [&](Value *index) { return b.CreateInBoundsGEP(b.getInt64Ty(), space, index); };
-      b.CreateStore(result, slot(thread));
-      barrier();
-      Value *lane = b.CreateZExt(sort.lane, b.getInt64Ty());
-      Value *reversed = b.CreateSub(i64(warp - 1), lane);
-      result = b.CreateLoad(b.getInt64Ty(), slot(lane));
-      for (unsigned other = 1; other < warps; ++other) {
-        Value *word = b.CreateLoad(b.getInt64Ty(), slot(b.CreateAdd(reversed, i64(other * warp))));
-        result = sort.mergeLanes(sort.least(result, word));
-      }
-    }
-    // All warps have the same; those beyond the first have no places.
-    return place({result}, thread);
-  }
+  Value *own = b.CreateTrunc(e.thread, b.getInt32Ty());
+  auto syncTeam = [&] { e.barrier(); };
+  Network sort{b, fromLane, syncTeam, own, b.CreateAnd(own, b.getInt32(e.warp - 1)), e.shape.team};
+  e.barrier();
+  areFew ? emitFew(row, sort) : emitAll(row, sort, words);
+  return true;
+}
 
-  SmallVector<Value *> own64;
+/// Each warp's least words, then those of all.
+void TeamSort::emitFew(const Row &row, Network &sort) {
+  constexpr unsigned warp = DeviceEmitter::warp;
+  unsigned warps = e.shape.team / warp;
+  SmallVector<Value *> least = e.emitLoop(
+      e.i64(0), row.count, e.i64(e.shape.team), {e.i64(Row::none)},
+      [&](Value *begin, ArrayRef<Value *> carried) {
+        Value *word = row.load(b.CreateAdd(begin, e.thread)), *before = carried[0];
+        Value *last =
+            e.shuffle(before, Intrinsic::nvvm_shfl_sync_idx_i32, b.getInt32(warp - 1), warp - 1);
+        Value *isAny = b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_vote_any_sync,
+                                         {b.getInt32(-1), b.CreateICmpULT(word, last)});
+        return SmallVector<Value *>{e.emitIfElse(
+            isAny,
+            [&] { return sort.mergeLanes(sort.least(before, sort.sortLanesDescending(word))); },
+            before)};
+      },
+      "part");
+  Value *result = least[0];
+  if (warps > 1) {
+    GlobalVariable *space = sortSpace(e.shape.team);
+    auto slot = [&](Value *index) { return b.CreateInBoundsGEP(b.getInt64Ty(), space, index); };
+    b.CreateStore(result, slot(e.thread));
+    e.barrier();
+    Value *lane = b.CreateZExt(sort.lane, b.getInt64Ty());
+    Value *reversed = b.CreateSub(e.i64(warp - 1), lane);
+    result = b.CreateLoad(b.getInt64Ty(), slot(lane));
+    for (unsigned other = 1; other < warps; ++other) {
+      Value *word = b.CreateLoad(b.getInt64Ty(), slot(b.CreateAdd(reversed, e.i64(other * warp))));
+      result = sort.mergeLanes(sort.least(result, word));
+    }
+  }
+  // All warps have the same; those beyond the first have no places.
+  row.place({result}, e.thread);
+}
+
+/// The whole row, `words` of it in each thread.
+void TeamSort::emitAll(const Row &row, Network &sort, int64_t words) {
+  constexpr unsigned warp = DeviceEmitter::warp;
+  SmallVector<Value *> own;
   for (int64_t number = 0; number < words; ++number)
-    own64.push_back(load(b.CreateAdd(thread, i64(number * shape.team))));
+    own.push_back(row.load(b.CreateAdd(e.thread, e.i64(number * e.shape.team))));
   // Where there is room for two halves what is written next is not what others may still read.
-  int64_t all = words * shape.team, halves = 2 * all <= exchangedWords ? 2 : 1;
-  GlobalVariable *space = warps > 1 ? sortSpace(halves * all) : nullptr;
+  int64_t all = words * e.shape.team, halves = 2 * all <= exchangedWords ? 2 : 1;
+  GlobalVariable *space = e.shape.team > warp ? sortSpace(halves * all) : nullptr;
   int64_t half = 0;
   auto exchange = [&](unsigned mask) {
     bool betweenWarps = mask / words >= warp;
-    sort.exchange(own64, mask, [&](Value *index) {
+    sort.exchange(own, mask, [&](Value *index) {
       index = b.CreateAdd(index, b.getInt32(half * all));
       return b.CreateInBoundsGEP(b.getInt64Ty(), space, b.CreateZExt(index, b.getInt64Ty()));
     });
     if (betweenWarps && halves == 1)
-      barrier();
+      e.barrier();
     half = (half + betweenWarps) % halves;
   };
   for (int64_t run = 1; run < all; run *= 2) {
@@ -271,5 +303,5 @@ void DeviceEmitter::emitSort(tgl::SortOp op) {
     for (int64_t distance = run / 2; distance; distance /= 2)
       exchange(distance);
   }
-  place(own64, b.CreateMul(thread, i64(words)));
+  row.place(own, b.CreateMul(e.thread, e.i64(words)));
 }

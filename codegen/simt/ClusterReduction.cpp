@@ -1,4 +1,4 @@
-//===- DeviceClusters.cpp - Cluster reductions through distributed shared memory ===//
+//===- ClusterReduction.cpp - Cluster reductions through distributed shared memory ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,6 +17,8 @@
 // read the set of two rows before.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/ClusterReduction.h"
+
 #include "codegen/async/Async.h"
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
@@ -25,23 +27,22 @@
 using namespace llvm;
 using namespace tegula;
 
+ClusterReduction::ClusterReduction(DeviceEmitter &e) : e(e), b(e.b) {}
+
 /// Barriers of the statement's reductions that are single floats.
-void DeviceEmitter::allocateClusterBarriers(tgl::ParallelOp op) {
-  clusterBarriers.clear();
-  if (shape.cluster == 1 || !row.vectors)
-    return;
+void ClusterReduction::allocate(tgl::ParallelOp op) {
   auto isCounted = [&](tgl::ReduceOp reduce) {
-    return options.usesAsyncStores && all_of(initialAccumulator(*this, reduce), [](Value *element) {
+    return e.options.usesAsyncStores && all_of(initialAccumulator(e, reduce), [](Value *element) {
              return element->getType()->isFloatTy();
            });
   };
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     if (isCounted(reduce))
-      clusterBarriers[reduce] = shared(ArrayType::get(b.getInt64Ty(), 2), "arrived");
-  if (!clusterBarriers.empty())
-    emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+      barriersOf[reduce] = e.shared(ArrayType::get(b.getInt64Ty(), 2), "arrived");
+  if (!barriersOf.empty())
+    e.emitIf(b.CreateICmpEQ(e.thread, e.i64(0)), [&] {
       SmallVector<Value *> all;
-      for (auto [reduce, barriers] : clusterBarriers)
+      for (auto [reduce, barriers] : barriersOf)
         for (unsigned set : {0, 1})
           all.push_back(b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), barriers, set));
       async::initCounts(b, all);
@@ -49,39 +50,38 @@ void DeviceEmitter::allocateClusterBarriers(tgl::ParallelOp op) {
   async::syncCluster(b); // a block's shared memory may be written once it has begun
 }
 
-Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
-  if (shape.cluster == 1)
-    return accumulator;
+Accumulator ClusterReduction::combine(tgl::ReduceOp op, Accumulator accumulator) {
   constexpr unsigned clusterSpace = 7;
-  GlobalVariable *barriers = clusterBarriers.lookup(op);
+  GlobalVariable *barriers = barriersOf.lookup(op);
   Type *slotType = barriers ? b.getFloatTy() : b.getInt64Ty(),
        *address = PointerType::get(b.getContext(), clusterSpace);
   SmallVector<GlobalVariable *> slots;
   for (size_t part = 0; part < accumulator.size(); ++part)
-    slots.push_back(shared(ArrayType::get(slotType, 2 * shape.cluster), "cluster"));
-  Value *turn = b.CreateAnd(rowPhase, i64(1)), *set = b.CreateNSWMul(turn, i64(shape.cluster));
+    slots.push_back(e.shared(ArrayType::get(slotType, 2 * e.shape.cluster), "cluster"));
+  Value *turn = b.CreateAnd(e.rowPhase, e.i64(1)),
+        *set = b.CreateNSWMul(turn, e.i64(e.shape.cluster));
   auto memoryType = [&](Value *element) {
     return element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType();
   };
   // By all threads, as LLVM does not know that there is no address for a block that is not in the
   // cluster.
-  Value *mine = b.CreateURem(thread, i64(shape.cluster));
+  Value *mine = b.CreateURem(e.thread, e.i64(e.shape.cluster));
   auto inBlock = [&](Value *own) {
     return b.CreateIntrinsic(address, Intrinsic::nvvm_mapa_shared_cluster,
                              {own, b.CreateTrunc(mine, b.getInt32Ty())});
   };
   SmallVector<Value *> places;
   for (GlobalVariable *array : slots)
-    places.push_back(inBlock(b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, rank))));
+    places.push_back(inBlock(b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, e.rank))));
   Value *barrier = nullptr, *other = nullptr;
   if (barriers) {
     barrier = b.CreateInBoundsGEP(b.getInt64Ty(), barriers, turn);
     other = inBlock(barrier);
-    emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
-      async::expect(b, barrier, b.getInt32(shape.cluster * accumulator.size() * sizeof(float)));
+    e.emitIf(b.CreateICmpEQ(e.thread, e.i64(0)), [&] {
+      async::expect(b, barrier, b.getInt32(e.shape.cluster * accumulator.size() * sizeof(float)));
     });
   }
-  emitIf(b.CreateICmpULT(thread, i64(shape.cluster)), [&] {
+  e.emitIf(b.CreateICmpULT(e.thread, e.i64(e.shape.cluster)), [&] {
     for (auto [element, place] : zip_equal(accumulator, places)) {
       if (barrier) {
         async::storeToCluster(b, place, element, other);
@@ -93,7 +93,7 @@ Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumula
     }
   });
   if (barrier)
-    async::awaitPhase(b, barrier, b.CreateTrunc(b.CreateLShr(rowPhase, 1), b.getInt32Ty()),
+    async::awaitPhase(b, barrier, b.CreateTrunc(b.CreateLShr(e.rowPhase, 1), b.getInt32Ty()),
                       /*ofCluster=*/true);
   else
     async::syncCluster(b);
@@ -104,5 +104,5 @@ Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumula
     if (isBit)
       element = b.CreateTrunc(element, b.getInt1Ty());
   }
-  return combineWarp(op, std::move(accumulator), shape.cluster);
+  return e.combineWarp(op, std::move(accumulator), e.shape.cluster);
 }

@@ -1,4 +1,4 @@
-//===- TransposeTile.cpp - Register-tiled transposes ----------------------===//
+//===- TransposeTiles.cpp - Register-tiled transposes ----------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,11 +12,15 @@
 // along j, so that both sides touch whole sectors of 32 bytes.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/TransposeTiles.h"
+
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
 using namespace tegula;
+
+TransposeTiles::TransposeTiles(DeviceEmitter &e) : e(e), b(e.b) {}
 
 /// Threads of a warp along what is written; the others lie along what is read.
 static constexpr int64_t threadsAcross = 8, threadsAlong = 4;
@@ -29,12 +33,11 @@ static unsigned bytesIn(tgl::TglTensorType type) {
   return std::max(1u, type.getElementType().getIntOrFloatBitWidth() / 8);
 }
 
-void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsigned> &outer,
-                                       std::optional<LaneChoice> &lane) {
-  transposeTile = TransposeTile();
+void TransposeTiles::plan(tgl::ParallelOp op, SmallVectorImpl<unsigned> &outer,
+                          std::optional<LaneChoice> &lane, Raster &raster) {
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   std::optional<int64_t> points = tgl::knownPoints(nest);
-  if (lane || options.checked || !points || outer.size() != nest.getAxes().size() ||
+  if (lane || e.options.checked || !points || outer.size() != nest.getAxes().size() ||
       outer.size() < 2)
     return;
   tgl::Accesses accesses = tgl::accessesOf(op);
@@ -92,16 +95,16 @@ void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsig
              all_of(writes, [&](tgl::WriteOp write) {
                return isAsWide(cast<tgl::TglTensorType>(write.getTensor().getType()));
              });
-      int64_t width = accessBytes / bytes, acrossPoints = *tgl::knownPoints(nest, across),
+      int64_t width = e.accessBytes / bytes, acrossPoints = *tgl::knownPoints(nest, across),
               alongPoints = *tgl::knownPoints(nest, along);
       if (!fits || acrossPoints % width || alongPoints % width ||
           *points < minTransposeTiles * width * width)
         continue;
-      transposeTile.across = across;
+      this->across = across;
       for (tgl::ReadOp read : turned)
-        transposeTile.rows[read] = {};
+        rows[read] = {};
       lane = LaneChoice{across, unsigned(width), 1};
-      windows = {along, unsigned(width)};
+      e.pointTile = {along, unsigned(width)};
       llvm::erase(outer, across);
       llvm::erase(outer, along);
       outer.append({along, across});
@@ -117,45 +120,43 @@ void DeviceEmitter::planTransposeTiles(tgl::ParallelOp op, SmallVectorImpl<unsig
 
 /// The points of a thread's square; vectors of lanes are along what is written, at the first of the
 /// other axis.
-void DeviceEmitter::emitTransposeTile(tgl::ParallelOp op) {
-  mlir::Value across = op.getAxes()[transposeTile.across], along = op.getAxes()[windows.axis];
-  Lanes own = *lanes;
-  Value *places = values[across], *first = values[along];
-  lanes.reset();
+void TransposeTiles::emit(tgl::ParallelOp op) {
+  mlir::Value across = op.getAxes()[this->across], along = op.getAxes()[e.pointTile.axis];
+  Emitter::Lanes own = *e.lanes;
+  Value *places = e.values[across], *first = e.values[along];
+  e.lanes.reset();
   for (mlir::Operation &inside : op.getBody().front()) {
-    auto found = transposeTile.rows.find(&inside);
-    if (found == transposeTile.rows.end())
+    auto found = rows.find(&inside);
+    if (found == rows.end())
       continue;
     auto read = cast<tgl::ReadOp>(inside);
     found->second.clear();
     for (unsigned lane = 0; lane < own.width; ++lane) {
-      values[across] = b.CreateNSWAdd(own.base, i64(lane));
-      withLanes(along, windows.points, first, nullptr, [&] {
+      e.values[across] = b.CreateNSWAdd(own.base, e.i64(lane));
+      e.withLanes(along, e.pointTile.points, first, nullptr, [&] {
         found->second.push_back(
-            loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr));
+            e.loadRaw(e.buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr));
       });
     }
   }
-  lanes = own;
-  values[across] = places;
-  for (transposeTile.point = 0; transposeTile.point < int64_t(windows.points);
-       ++transposeTile.point) {
-    values[along] = b.CreateNSWAdd(first, i64(transposeTile.point));
-    emitBlock(op.getBody().front());
+  e.lanes = own;
+  e.values[across] = places;
+  for (point = 0; point < int64_t(e.pointTile.points); ++point) {
+    e.values[along] = b.CreateNSWAdd(first, e.i64(point));
+    e.emitBlock(op.getBody().front());
   }
-  transposeTile.point = -1;
+  point = -1;
 }
 
-bool DeviceEmitter::emitInTransposeTile(mlir::Operation *op) {
-  auto found = transposeTile.point < 0 ? transposeTile.rows.end() : transposeTile.rows.find(op);
-  if (found == transposeTile.rows.end())
+bool TransposeTiles::emitIn(mlir::Operation *op) {
+  auto found = point < 0 ? rows.end() : rows.find(op);
+  if (found == rows.end())
     return false;
   auto read = cast<tgl::ReadOp>(op);
   Type *element = cast<VectorType>(found->second.front()->getType())->getElementType();
   Value *vector = PoisonValue::get(FixedVectorType::get(element, found->second.size()));
   for (auto [lane, row] : enumerate(found->second))
-    vector = b.CreateInsertElement(vector, b.CreateExtractElement(row, transposeTile.point),
-                                   uint64_t(lane));
-  values[read.getResult()] = decode(vector, read.getTensorType().getElementType());
+    vector = b.CreateInsertElement(vector, b.CreateExtractElement(row, point), uint64_t(lane));
+  e.values[read.getResult()] = e.decode(vector, read.getTensorType().getElementType());
   return true;
 }

@@ -1,4 +1,4 @@
-//===- WindowRow.cpp - Sliding windows along a row, in registers of a thread ===//
+//===- WindowRows.cpp - Sliding windows along a row, in registers of a thread ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,6 +16,8 @@
 // place of 1897 and 2892.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/WindowRows.h"
+
 #include "codegen/common/AccessShape.h"
 #include "codegen/common/PeelInterior.h"
 #include "codegen/simt/DeviceEmitter.h"
@@ -23,6 +25,8 @@
 
 using namespace llvm;
 using namespace tegula;
+
+WindowRows::WindowRows(DeviceEmitter &e) : e(e), b(e.b) {}
 
 static constexpr int64_t vectorLanes = 4; // of 32 bits
 
@@ -36,14 +40,14 @@ static std::optional<int64_t> knownElements(tgl::TglTensorType type) {
                : std::nullopt;
 }
 
-static int64_t vectorsOf(const DeviceEmitter::WindowRow &run) {
+static int64_t vectorsOf(const WindowRow &run) {
   return divideCeil(run.length + vectorLanes - 1, vectorLanes);
 }
 
 /// The runs of neighbours that a read of a reduction takes for the points of a tile; nothing where
 /// that is not known.
-static std::optional<SmallVector<DeviceEmitter::WindowRow>> findWindowRows(tgl::ReadOp read,
-                                                                           tgl::ReduceOp reduce) {
+static std::optional<SmallVector<WindowRow>> findWindowRows(tgl::ReadOp read,
+                                                            tgl::ReduceOp reduce) {
   constexpr int64_t longestGap = 4; // elements that are loaded for nothing
   auto nest = cast<tgl::AxesOp>(reduce.getOperation());
   SmallVector<int64_t> places{0};
@@ -66,30 +70,28 @@ static std::optional<SmallVector<DeviceEmitter::WindowRow>> findWindowRows(tgl::
   }
   SmallVector<unsigned> order = to_vector(seq<unsigned>(0, places.size()));
   stable_sort(order, [&](unsigned left, unsigned right) { return places[left] < places[right]; });
-  SmallVector<DeviceEmitter::WindowRow> windowRows;
+  SmallVector<WindowRow> rows;
   for (unsigned term : order) {
-    int64_t place = places[term],
-            end = windowRows.empty() ? 0 : windowRows.back().first + windowRows.back().length;
-    if (windowRows.empty() || place > end + longestGap)
-      windowRows.push_back({place, vectorLanes, positions[term], {}});
+    int64_t place = places[term], end = rows.empty() ? 0 : rows.back().first + rows.back().length;
+    if (rows.empty() || place > end + longestGap)
+      rows.push_back({place, vectorLanes, positions[term], {}});
     else
-      windowRows.back().length =
-          std::max(windowRows.back().length, place + vectorLanes - windowRows.back().first);
+      rows.back().length = std::max(rows.back().length, place + vectorLanes - rows.back().first);
   }
-  return windowRows;
+  return rows;
 }
 
 /// Takes points along the last axis where L1 gives their vectors sooner than what else is loaded,
 /// in `steps`, hundredths, for each point of a warp.
-void DeviceEmitter::planWindowRows(tgl::ParallelOp op, ArrayRef<unsigned> outer, int64_t steps) {
+void WindowRows::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer, int64_t steps) {
   constexpr int64_t maxElements = 72;
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   unsigned last = op.getAxes().size() - 1;
   mlir::Value axis = op.getAxes()[last];
-  windowRows.clear();
+  rows.clear();
   SmallVector<tgl::WriteOp> written(op.getBody().getOps<tgl::WriteOp>());
   auto isAligned = [&](mlir::Value tensor) {
-    return tensor.getDefiningOp() || options.tensorAlignment >= 4 * vectorLanes;
+    return tensor.getDefiningOp() || e.options.tensorAlignment >= 4 * vectorLanes;
   };
   if (written.size() != 1 || written[0].getCombine() || written[0].getGuard() ||
       written[0].getChecked() || !written[0].getTensorType().getElementType().isF32() ||
@@ -138,64 +140,63 @@ void DeviceEmitter::planWindowRows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   }
   std::optional<int64_t> begin = origin.asConstant();
   isWhole &= begin && *begin % vectorLanes == 0;
-  windowRows = std::move(found);
-  windows = {last, unsigned(vectorLanes), isWhole ? 0u : unsigned(vectorLanes - 1), last, 1};
+  rows = std::move(found);
+  e.pointTile = {last, unsigned(vectorLanes), isWhole ? 0u : unsigned(vectorLanes - 1), last, 1};
 }
 
 /// Where the points of a tile begin that has this number: where a vector of the result does.
-Value *DeviceEmitter::emitWindowRowStart(tgl::ParallelOp op, Value *first) {
-  if (!windows.slack)
+Value *WindowRows::emitStart(tgl::ParallelOp op, Value *first) {
+  if (!e.pointTile.slack)
     return first;
   tgl::WriteOp write = *op.getBody().getOps<tgl::WriteOp>().begin();
-  Value *place = emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
-  return b.CreateNSWSub(first, b.CreateAnd(place, i64(vectorLanes - 1)));
+  Value *place = e.emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
+  return b.CreateNSWSub(first, b.CreateAnd(place, e.i64(vectorLanes - 1)));
 }
 
 /// The place of a run's first element for the tile's first point, for which the axis is set.
-Value *DeviceEmitter::emitWindowRowAddress(tgl::ReadOp read, const WindowRow &run) {
+Value *WindowRows::emitAddress(tgl::ReadOp read, const WindowRow &run) {
   auto reduce = cast<tgl::ReduceOp>(read->getParentOp());
   for (auto [own, position] : zip_equal(reduce.getAxes(), run.position))
-    values[own] = i64(position);
-  return emitIndex(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()));
+    e.values[own] = e.i64(position);
+  return e.emitIndex(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()));
 }
 
 /// Whether all vectors of a tile end inside their tensors; null: they do.
-Value *DeviceEmitter::emitWindowRowsInside(tgl::ParallelOp op) {
+Value *WindowRows::emitInside(tgl::ParallelOp op) {
   Value *inside = nullptr;
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>())
-      for (const WindowRow &run : windowRows.lookup(read)) {
-        Value *place = b.CreateAnd(emitWindowRowAddress(read, run), i64(-vectorLanes));
+      for (const WindowRow &run : rows.lookup(read)) {
+        Value *place = b.CreateAnd(emitAddress(read, run), e.i64(-vectorLanes));
         int64_t latest = *knownElements(read.getTensorType()) - vectorsOf(run) * vectorLanes;
-        inside = emitAnd(inside, b.CreateICmpSLE(place, i64(latest)));
+        inside = e.emitAnd(inside, b.CreateICmpSLE(place, e.i64(latest)));
       }
   return inside;
 }
 
-void DeviceEmitter::loadWindowRows(tgl::ParallelOp op) {
+void WindowRows::loadRows(tgl::ParallelOp op) {
   Type *type = b.getFloatTy();
   auto *vector = FixedVectorType::get(type, vectorLanes);
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>()) {
-      auto found = windowRows.find(read);
-      if (found == windowRows.end())
+      auto found = rows.find(read);
+      if (found == rows.end())
         continue;
-      const Buffer &buffer = buffers.find(read.getTensor())->second;
+      const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
       for (WindowRow &run : found->second) {
-        Value *place = emitWindowRowAddress(read, run),
-              *off = b.CreateAnd(place, i64(vectorLanes - 1));
+        Value *place = emitAddress(read, run), *off = b.CreateAnd(place, e.i64(vectorLanes - 1));
         Value *start = b.CreateInBoundsGEP(type, buffer.pointer, b.CreateNSWSub(place, off));
         SmallVector<Value *> &elements = run.elements;
         elements.clear();
         for (int64_t part = 0, parts = vectorsOf(run); part < parts; ++part) {
-          Value *address = b.CreateInBoundsGEP(type, start, i64(part * vectorLanes));
+          Value *address = b.CreateInBoundsGEP(type, start, e.i64(part * vectorLanes));
           LoadInst *load = b.CreateAlignedLoad(vector, address, Align(4 * vectorLanes));
-          describeAccess(load, buffer);
+          e.describeAccess(load, buffer);
           for (int64_t lane = 0; lane < vectorLanes; ++lane)
             elements.push_back(b.CreateExtractElement(load, lane));
         }
         for (int64_t by = 1; by < vectorLanes; by *= 2) {
-          Value *isOff = b.CreateICmpNE(b.CreateAnd(off, i64(by)), i64(0));
+          Value *isOff = b.CreateICmpNE(b.CreateAnd(off, e.i64(by)), e.i64(0));
           for (int64_t n = 0; n + by < int64_t(elements.size()); ++n)
             elements[n] = b.CreateSelect(isOff, elements[n + by], elements[n]);
         }
@@ -204,101 +205,103 @@ void DeviceEmitter::loadWindowRows(tgl::ParallelOp op) {
 }
 
 /// An element of a run that is loaded, or a result that is stored with its neighbours.
-bool DeviceEmitter::emitInWindowRow(mlir::Operation *op) {
-  if (windowRowPoint < 0)
+bool WindowRows::emitIn(mlir::Operation *op) {
+  if (point < 0)
     return false;
   if (auto write = dyn_cast<tgl::WriteOp>(op)) {
-    windowRowResults.push_back(valueOf(write.getValue()));
+    results.push_back(e.valueOf(write.getValue()));
     return true;
   }
-  auto found = windowRows.find(op);
-  if (found == windowRows.end())
+  auto found = rows.find(op);
+  if (found == rows.end())
     return false;
   auto read = cast<tgl::ReadOp>(op);
-  int64_t place = windowRowPoint;
+  int64_t place = point;
   for (mlir::Value own : cast<tgl::ReduceOp>(op->getParentOp()).getAxes())
-    place += *stepOf(read, own) * cast<ConstantInt>(values[own])->getSExtValue();
+    place += *stepOf(read, own) * cast<ConstantInt>(e.values[own])->getSExtValue();
   for (const WindowRow &run : found->second)
     if (place >= run.first && place < run.first + run.length)
-      values[read.getResult()] = run.elements[place - run.first];
+      e.values[read.getResult()] = run.elements[place - run.first];
   return true;
 }
 
 /// The points of a tile from `first` on, all of which exist.
-void DeviceEmitter::emitWindowRowTiles(tgl::ParallelOp op, Value *first) {
-  mlir::Value axis = op.getAxes()[windows.axis];
-  values[axis] = first;
-  loadWindowRows(op);
-  windowRowResults.clear();
-  for (windowRowPoint = 0; windowRowPoint < vectorLanes; ++windowRowPoint) {
-    values[axis] = b.CreateNSWAdd(first, i64(windowRowPoint));
-    emitBlock(op.getBody().front());
+void WindowRows::emitTiles(tgl::ParallelOp op, Value *first) {
+  mlir::Value axis = op.getAxes()[e.pointTile.axis];
+  e.values[axis] = first;
+  loadRows(op);
+  results.clear();
+  for (point = 0; point < vectorLanes; ++point) {
+    e.values[axis] = b.CreateNSWAdd(first, e.i64(point));
+    e.emitBlock(op.getBody().front());
   }
-  windowRowPoint = -1;
-  values[axis] = first;
+  point = -1;
+  e.values[axis] = first;
   tgl::WriteOp write = *op.getBody().getOps<tgl::WriteOp>().begin();
   Value *vector = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), vectorLanes));
-  for (auto [lane, value] : enumerate(windowRowResults))
+  for (auto [lane, value] : enumerate(results))
     vector = b.CreateInsertElement(vector, value, lane);
-  storeVector(write, vector);
+  storeVector(e, write, vector);
 }
 
 /// Stores encoded neighbours at the current axes, the first of which are where a vector begins.
-void DeviceEmitter::storeVector(tgl::WriteOp write, Value *vector) {
-  const Buffer &buffer = buffers.find(write.getTensor())->second;
+void tegula::storeVector(DeviceEmitter &e, tgl::WriteOp write, Value *vector) {
+  const Emitter::Buffer &buffer = e.buffers.find(write.getTensor())->second;
   Type *element = cast<VectorType>(vector->getType())->getElementType();
-  Value *place = emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
+  Value *place = e.emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
   unsigned bytes = vector->getType()->getPrimitiveSizeInBits() / 8;
-  StoreInst *store = b.CreateAlignedStore(
-      vector, b.CreateInBoundsGEP(element, buffer.pointer, place), Align(bytes));
-  describeAccess(store, buffer);
+  StoreInst *store = e.b.CreateAlignedStore(
+      vector, e.b.CreateInBoundsGEP(element, buffer.pointer, place), Align(bytes));
+  e.describeAccess(store, buffer);
 }
 
 /// The points of a tile of a line: together where all of them exist and all that their windows
 /// read, else one by one.
-void DeviceEmitter::emitWindowRowTile(tgl::ParallelOp op) {
+void WindowRows::emit(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  mlir::Value axis = op.getAxes()[windows.axis];
-  int64_t extent = *tgl::knownPoints(axes, {windows.axis}), points = windows.points;
-  Value *low = emitIndex(lowOf(axes, windows.axis)), *high = emitIndex(highOf(axes, windows.axis));
-  Value *first = emitWindowRowStart(op, values[axis]);
-  Value *last = b.CreateNSWAdd(first, i64(points - 1));
-  Value *inside = extent % points || windows.slack ? b.CreateICmpSLT(last, high) : nullptr;
-  if (windows.slack)
-    inside = emitAnd(inside, b.CreateICmpSGE(first, low));
+  mlir::Value axis = op.getAxes()[e.pointTile.axis];
+  int64_t extent = *tgl::knownPoints(axes, {e.pointTile.axis}), points = e.pointTile.points;
+  Value *low = e.emitIndex(e.lowOf(axes, e.pointTile.axis)),
+        *high = e.emitIndex(e.highOf(axes, e.pointTile.axis));
+  Value *first = emitStart(op, e.values[axis]);
+  Value *last = b.CreateNSWAdd(first, e.i64(points - 1));
+  Value *inside = extent % points || e.pointTile.slack ? b.CreateICmpSLT(last, high) : nullptr;
+  if (e.pointTile.slack)
+    inside = e.emitAnd(inside, b.CreateICmpSGE(first, low));
   DenseSet<mlir::Operation *> unchecked;
   bool isKnown = true;
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     for (Value *corner : {first, last}) {
-      values[axis] = corner;
+      e.values[axis] = corner;
       SmallVector<mlir::Operation *> free;
-      inside = emitAnd(inside, emitPeeledInterior(*this, reduce, free));
+      inside = e.emitAnd(inside, emitPeeledInterior(e, reduce, free));
       unchecked.insert_range(free);
       reduce.walk(
           [&](tgl::ReadOp read) { isKnown &= !read.getFill() || unchecked.contains(read); });
     }
   if (!isKnown)
     inside = b.getFalse();
-  values[axis] = first;
-  inside = emitAnd(inside, emitWindowRowsInside(op));
+  e.values[axis] = first;
+  inside = e.emitAnd(inside, emitInside(op));
   auto together = [&] {
-    insideReads.insert_range(unchecked);
-    inWindows = true;
-    emitWindowRowTiles(op, first);
-    inWindows = false;
-    insideReads.clear();
+    e.insideReads.insert_range(unchecked);
+    e.inWindows = true;
+    emitTiles(op, first);
+    e.inWindows = false;
+    e.insideReads.clear();
   };
   if (!inside)
     return together();
-  emitIf(inside, together);
-  emitIf(b.CreateNot(inside), [&] {
-    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(first, i64(points)), high);
-    keepNextLoopRolled = true;
-    if (windows.slack)
+  e.emitIf(inside, together);
+  e.emitIf(b.CreateNot(inside), [&] {
+    Value *end =
+        b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(first, e.i64(points)), high);
+    e.keepNextLoopRolled = true;
+    if (e.pointTile.slack)
       first = b.CreateBinaryIntrinsic(Intrinsic::smax, first, low);
-    emitLoop(first, end, i64(1), {}, [&](Value *position, ArrayRef<Value *>) {
-      values[axis] = position;
-      emitBlock(op.getBody().front());
+    e.emitLoop(first, end, e.i64(1), {}, [&](Value *position, ArrayRef<Value *>) {
+      e.values[axis] = position;
+      e.emitBlock(op.getBody().front());
       return SmallVector<Value *>();
     });
   });

@@ -1,4 +1,4 @@
-//===- DeviceRows.cpp - Rows cached in shared memory ----------------------===//
+//===- RowCache.cpp - Rows cached in shared memory ----------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,19 +7,22 @@
 //===----------------------------------------------------------------------===//
 //
 // A statement such as `m = max x[i, j]; s = sum exp(x[i, j] - m); parallel (j) { ...x[i, j]... }`
-// walks the same row in several nests. Short rows stay in registers (DeviceEmitter::deal); longer
-// ones here: the first nest that reads an element puts it, in its storage type, into the dynamic
-// shared memory of the block, the later ones take it from there. A thread does the same elements in
-// each nest, so slots are its own and nobody waits.
+// walks the same row in several nests. Short rows stay in registers (DeviceEmitter::distribute);
+// longer ones here: the first nest that reads an element puts it, in its storage type, into the
+// dynamic shared memory of the block, the later ones take it from there. A thread does the same
+// elements in each nest, so slots are its own and nobody waits.
 //
 // A row that is too long for a block is shared by the blocks of a cluster (CUDA C++ Programming
 // Guide, "Thread Block Clusters"): vectors of the row are dealt out to all of their threads, and
 // results of the blocks come together in each other's shared memory.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/RowCache.h"
+
 #include "codegen/async/Async.h"
 #include "codegen/common/AccessShape.h"
 #include "codegen/simt/DeviceEmitter.h"
+#include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"
 #include "strategies/ScheduleBlock.h"
 #include "target/DeviceFacts.h"
@@ -30,52 +33,14 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
+RowCache::RowCache(DeviceEmitter &e) : e(e), b(e.b) {}
+
 /// What the function's own objects and the hardware need of a block's shared memory.
 static constexpr unsigned otherSharedBytes = 4096;
 
 //===----------------------------------------------------------------------===//
 // Which reads
 //===----------------------------------------------------------------------===//
-
-/// Whether two reads, each at a point of its own nest, are of the same element where the points
-/// are.
-static bool isSameElement(tgl::ReadOp first, tgl::AxesOp firstNest, tgl::ReadOp second,
-                          tgl::AxesOp secondNest) {
-  if (first.getTensor() != second.getTensor())
-    return false;
-  auto own = [](tgl::AxesOp nest, mlir::Value value) -> int {
-    auto argument = dyn_cast<mlir::BlockArgument>(value);
-    return argument && argument.getOwner() == nest.getAxesBlock() ? int(argument.getArgNumber())
-                                                                  : -1;
-  };
-  return all_of_zip(
-      first.getSubscriptExprs(), second.getSubscriptExprs(),
-      [&](const ValueExpr &left, const ValueExpr &right) {
-        return left.expr() == right.expr() &&
-               all_of_zip(left.operands(), right.operands(), [&](mlir::Value a, mlir::Value b) {
-                 int axis = own(firstNest, a);
-                 return axis == own(secondNest, b) && (axis >= 0 || a == b);
-               });
-      });
-}
-
-bool DeviceEmitter::hasRowShape(tgl::AxesOp nest) {
-  SmallVector<unsigned> box, rest;
-  splitAxes(nest, box, rest);
-  return rest.empty() && tgl::knownPoints(nest);
-}
-
-bool DeviceEmitter::isSameRow(tgl::AxesOp first, tgl::AxesOp second) {
-  if (first.getAxes().size() != second.getAxes().size() || !hasRowShape(second))
-    return false;
-  for (unsigned axis = 0; axis < first.getAxes().size(); ++axis)
-    if ((lowOf(first, axis) - lowOf(second, axis)).asConstant() != 0 ||
-        (highOf(first, axis) - highOf(second, axis)).asConstant() != 0)
-      return false;
-  std::optional<LaneChoice> lane = chooseLanes(first), other = chooseLanes(second);
-  return lane.has_value() == other.has_value() &&
-         (!lane || (lane->axis == other->axis && lane->width == other->width));
-}
 
 /// The walk over its row that each nest is part of, from 1 on: reductions that are walked together
 /// read their row once in any case.
@@ -142,12 +107,12 @@ static unsigned chooseRoundsAhead(int64_t most, bool copies, int64_t whole) {
   return ahead;
 }
 
-void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &wanted) {
+void RowCache::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &wanted) {
   row = Row();
   wanted.cluster = 1;
   wanted.sharedBytes = 0;
-  if (!options.target.sharedBytes || options.checked || shape.byThread() ||
-      shape.team != shape.threads)
+  if (!e.options.target.sharedBytes || e.options.checked || e.shape.byThread() ||
+      e.shape.team != e.shape.threads)
     return;
   SmallVector<tgl::AxesOp> nests;
   bool others = false; // anything that is not done by all threads alike, or dealt out as the row is
@@ -155,16 +120,16 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     auto nest = dyn_cast<tgl::AxesOp>(nested);
     auto parallel = dyn_cast<tgl::ParallelOp>(nested);
     bool isDistributed = isa<tgl::ReduceOp>(nested) || (parallel && !runsSerially(parallel));
-    if (nest && isDistributed && hasRowShape(nest) && !isEmpty(&nested) &&
-        (nests.empty() || isSameRow(nests.front(), nest)))
+    if (nest && isDistributed && hasRowShape(nest) && !e.isEmpty(&nested) &&
+        (nests.empty() || isSameRow(e, nests.front(), nest)))
       nests.push_back(nest);
     else
       others |= nested.getNumRegions() || isa<tgl::TempOp, tgl::SortOp>(nested);
   }
   if (nests.size() < 2)
     return;
-  std::optional<LaneChoice> lane = chooseLanes(nests.front());
-  bool canCopy = options.prefetchesRows && outer.size() == op.getAxes().size();
+  std::optional<LaneChoice> lane = e.chooseLanes(nests.front());
+  bool canCopy = e.options.prefetchesRows && outer.size() == op.getAxes().size();
   if (!lane && canCopy)
     lane = planShift(op, nests);
   unsigned width = lane ? lane->width : 1;
@@ -172,7 +137,7 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   int64_t vectors = divideCeil(row.terms + (row.isShifted ? width - 1 : 0), int64_t(width));
   std::optional<int64_t> asked =
       settingOf(scheduleSettings(op->getParentOfType<tgl::KernelOp>()), "cluster");
-  if (vectors <= maxRounds * int64_t(shape.team) &&
+  if (vectors <= e.maxRounds * int64_t(e.shape.team) &&
       asked.value_or(1) == 1) { // these stay in registers
     row = Row();
     if (asked)
@@ -181,13 +146,13 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   }
 
   SmallVector<unsigned> walks =
-      numberWalks(nests, [&](tgl::ReduceOp first) { return takeTogether(first); });
+      numberWalks(nests, [&](tgl::ReduceOp first) { return e.takeTogether(first); });
   std::vector<ReadGroup> groups = groupReads(op, nests, lane);
   unsigned bytes = 0; // of a vector of all that is kept
   for (auto &[reads, where] : groups) {
     if (all_of(where, [&](unsigned nest) { return walks[nest] == walks[where.front()]; }))
       continue;
-    Type *raw = storageType(reads.front().getTensorType().getElementType());
+    Type *raw = e.storageType(reads.front().getTensorType().getElementType());
     unsigned each = width * raw->getScalarSizeInBits() / 8;
     unsigned lastWalk = 0;
     for (auto [read, nest] : zip_equal(reads, where)) {
@@ -211,13 +176,13 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
 
   // As few blocks as hold the row, better so that a multiprocessor has room for two: one loads, the
   // other stores.
-  int64_t most = options.target.sharedBytes - otherSharedBytes;
+  int64_t most = e.options.target.sharedBytes - otherSharedBytes;
   op.getBody().walk([&](tgl::TempOp) { others = true; });
-  bool canShare = !others && nests.size() == row.nests.size() && exchanged.empty();
+  bool canShare = !others && nests.size() == row.nests.size() && e.exchanged.empty();
   auto bytesWith = [&](unsigned blocks) {
-    return int64_t(divideCeil(vectors, int64_t(shape.team) * blocks)) * shape.team * bytes;
+    return int64_t(divideCeil(vectors, int64_t(e.shape.team) * blocks)) * e.shape.team * bytes;
   };
-  unsigned blocks = 1, largest = canShare ? options.target.clusterBlocks : 1;
+  unsigned blocks = 1, largest = canShare ? e.options.target.clusterBlocks : 1;
   while (blocks < largest && bytesWith(blocks) > most / 2)
     blocks *= 2;
   if (bytesWith(blocks) > most) {
@@ -233,7 +198,7 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     blocks /= 2; // that room is not there in any case
   if (asked) {
     blocks = blocksAsked(*asked, largest, most, vectors, bytesWith);
-    if (vectors <= maxRounds * int64_t(shape.team) && blocks == 1) {
+    if (vectors <= e.maxRounds * int64_t(e.shape.team) && blocks == 1) {
       row.answer = std::exchange(row, Row()).answer;
       return;
     }
@@ -242,28 +207,28 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   row.copies = canCopy && (row.isShifted || canPrefetchRows(op, lane));
   row.lane = lane;
   row.vectors = vectors;
-  wanted.cluster = shape.cluster = blocks;
+  wanted.cluster = e.shape.cluster = blocks;
   row.rounds = divideCeil(vectors, rowDistribution().each());
-  row.ahead = chooseRoundsAhead(bytesAtOnce / shape.threads / bytes, row.copies,
+  row.ahead = chooseRoundsAhead(e.bytesAtOnce / e.shape.threads / bytes, row.copies,
                                 wholeRounds().second - wholeRounds().first);
   // Registers for all blocks that a multiprocessor's shared memory has room for.
-  unsigned resident =
-      std::min<int64_t>(most / bytesWith(blocks), device::threadsPerMultiprocessor / shape.threads);
+  unsigned resident = std::min<int64_t>(most / bytesWith(blocks),
+                                        device::threadsPerMultiprocessor / e.shape.threads);
   if (row.copies && resident > 1)
-    function->addFnAttr("nvvm.minctasm", std::to_string(resident));
+    e.function->addFnAttr("nvvm.minctasm", std::to_string(resident));
   wanted.sharedBytes = bytesWith(blocks);
-  Value *base = dynamicShared();
+  Value *base = e.dynamicShared();
   for (unsigned each : row.bytes) {
     row.bases.push_back(base);
-    base = b.CreateInBoundsGEP(b.getInt8Ty(), base, i64(row.rounds * shape.team * each));
+    base = b.CreateInBoundsGEP(b.getInt8Ty(), base, e.i64(row.rounds * e.shape.team * each));
   }
 }
 
 /// Of a cluster: so many as the program asks for, or the nearest that hold the row.
-unsigned DeviceEmitter::blocksAsked(int64_t asked, unsigned largest, int64_t most, int64_t vectors,
-                                    function_ref<int64_t(unsigned)> bytesWith) {
+unsigned RowCache::blocksAsked(int64_t asked, unsigned largest, int64_t most, int64_t vectors,
+                               function_ref<int64_t(unsigned)> bytesWith) {
   while (largest > 1 &&
-         vectors < int64_t(shape.team) * largest) // each thread has something of the row
+         vectors < int64_t(e.shape.team) * largest) // each thread has something of the row
     largest /= 2;
   unsigned nearest = largest;
   auto far = [&](unsigned blocks) { return std::abs(std::log2(double(blocks) / double(asked))); };
@@ -274,80 +239,33 @@ unsigned DeviceEmitter::blocksAsked(int64_t asked, unsigned largest, int64_t mos
                     ": a row takes " + std::to_string(bytesWith(nearest)) +
                     " bytes of shared memory " + (nearest > 1 ? "in each, of " : ", of ") +
                     std::to_string(most);
-  if (largest == 1 && options.target.clusterBlocks > 1)
+  if (largest == 1 && e.options.target.clusterBlocks > 1)
     why += "; what else the statement does is not shared by blocks";
   else
     why += "; clusters for rows of " + std::to_string(vectors) +
            " vectors are of powers of two up to " + std::to_string(largest) + " blocks of " +
-           std::to_string(shape.team) + " threads";
+           std::to_string(e.shape.team) + " threads";
   row.answer = {int64_t(nearest) == asked, why};
   return nearest;
 }
 
-std::optional<RowLayout> DeviceEmitter::rowLayout(StringRef name) const {
+std::optional<RowLayout> RowCache::layout(StringRef name) const {
   if (!row.vectors)
     return std::nullopt;
-  RowLayout layout{name.str(), {shape.team, shape.cluster}, row.vectors, row.rounds, {}};
+  RowLayout layout{name.str(), {e.shape.team, e.shape.cluster}, row.vectors, row.rounds, {}};
   int64_t offset = 0;
   for (auto [slot, bytes] : enumerate(row.bytes)) {
     auto read = find_if(row.slotOf,
                         [&, slot = slot](const auto &entry) { return entry.second.first == slot; });
     layout.slots.push_back({sourceName(cast<tgl::ReadOp>(read->first).getTensor()), bytes, offset});
-    offset += row.rounds * shape.team * bytes;
+    offset += row.rounds * e.shape.team * bytes;
   }
   return layout;
 }
 
-DeviceEmitter::Column DeviceEmitter::findColumn(tgl::ParallelOp op) {
-  Column column;
-  SmallVector<tgl::AxesOp> nests;
-  for (mlir::Operation &nested : op.getBody().front()) {
-    if (!nested.getNumRegions())
-      continue;
-    auto nest = dyn_cast<tgl::AxesOp>(nested);
-    bool isPlain =
-        nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) &&
-        all_of(*nest.getAxesBlock(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
-    if (!isPlain || (!nests.empty() && tgl::knownPoints(nest) != tgl::knownPoints(nests.front())))
-      return column;
-    nests.push_back(nest);
-  }
-  if (nests.size() < 2)
-    return column;
-  tgl::Accesses accesses = tgl::accessesOf(op);
-  int64_t kept = 0; // tensors
-  for (mlir::Operation &nested : *nests.front().getAxesBlock())
-    if (auto read = dyn_cast<tgl::ReadOp>(nested);
-        read && !accesses.writes.contains(read.getTensor()))
-      kept += any_of(ArrayRef(nests).drop_front(), [&](tgl::AxesOp other) {
-        return any_of(*other.getAxesBlock(), [&](mlir::Operation &inner) {
-          auto again = dyn_cast<tgl::ReadOp>(inner);
-          return again && isSameElement(read, nests.front(), again, other);
-        });
-      });
-  column.values = kept * *tgl::knownPoints(nests.front());
-  if (column.values)
-    column.nests = std::move(nests);
-  return column;
-}
-
-/// Where several nests of a thread's point read the same column, which fits into its registers,
-/// they are written out. Returns how many neighbouring points have room there; 0: there is no such
-/// column.
-unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
-  constexpr int64_t maxRegisters = 64;
-  Column column = findColumn(op);
-  int64_t each = divideCeil(column.values, int64_t(shape.columnSplit));
-  if (column.nests.empty() || each > maxRegisters)
-    return 0;
-  unrolled.insert_range(column.nests);
-  int64_t room = maxRegisters / each;
-  return room >= 4 ? 4 : room >= 2 ? 2 : 1;
-}
-
 /// Whether values of two nests, each at a point of its own, are the same where the points are.
-bool DeviceEmitter::isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second,
-                                tgl::AxesOp secondNest) {
+bool RowCache::isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second,
+                           tgl::AxesOp secondNest) {
   if (first == second)
     return true;
   mlir::Operation *one = first.getDefiningOp(), *other = second.getDefiningOp();
@@ -371,7 +289,7 @@ bool DeviceEmitter::isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::
 /// Where a nest computes an elementary function of an element, and the last one computes it again
 /// and has no other use for the element, it takes the element's place: exp of softmax is computed
 /// once. Elements as wide as values alone, which lose nothing.
-void DeviceEmitter::planRowValues(ArrayRef<tgl::AxesOp> nests, ArrayRef<unsigned> walks) {
+void RowCache::planRowValues(ArrayRef<tgl::AxesOp> nests, ArrayRef<unsigned> walks) {
   tgl::AxesOp last = nests.back();
   for (mlir::Operation &again : *last.getAxesBlock()) {
     if (!isa<mlir::math::MathDialect>(again.getDialect()) || again.getNumOperands() != 1 ||
@@ -427,16 +345,16 @@ void DeviceEmitter::planRowValues(ArrayRef<tgl::AxesOp> nests, ArrayRef<unsigned
 }
 
 /// The value of what is kept, where its nest is being walked.
-bool DeviceEmitter::emitKept(mlir::Operation *op) {
+bool RowCache::emitIn(mlir::Operation *op) {
   if (!row.loaded)
     return false;
   if (auto found = row.foundIn.find(op); found != row.foundIn.end()) {
-    values[op->getResult(0)] = row.loaded->lookup(found->second);
+    e.values[op->getResult(0)] = row.loaded->lookup(found->second);
     return true;
   }
   if (auto stored = row.storedTo.find(op); stored != row.storedTo.end()) {
-    Emitter::emitOp(op);
-    Value *value = valueOf(op->getResult(0));
+    e.Emitter::emitOp(op);
+    Value *value = e.valueOf(op->getResult(0));
     unsigned bytes = row.bytes[stored->second];
     b.CreateAlignedStore(value, rowSlot(stored->second, row.round),
                          Align(std::min<unsigned>(16, bytes & -bytes)));
@@ -446,8 +364,8 @@ bool DeviceEmitter::emitKept(mlir::Operation *op) {
   auto found = read ? row.slotOf.find(op) : row.slotOf.end();
   if (found == row.slotOf.end())
     return false;
-  values[read.getResult()] =
-      decode(row.loaded->lookup(found->second.first), read.getTensorType().getElementType());
+  e.values[read.getResult()] =
+      e.decode(row.loaded->lookup(found->second.first), read.getTensorType().getElementType());
   return true;
 }
 
@@ -457,7 +375,7 @@ bool DeviceEmitter::emitKept(mlir::Operation *op) {
 
 /// From the first round that all threads of all blocks have with whole vectors to the one after the
 /// last of those.
-std::pair<int64_t, int64_t> DeviceEmitter::wholeRounds() const {
+std::pair<int64_t, int64_t> RowCache::wholeRounds() const {
   if (!row.isShifted)
     return {0, row.vectors / rowDistribution().each()};
   int64_t whole = row.terms / row.lane->width /
@@ -466,19 +384,19 @@ std::pair<int64_t, int64_t> DeviceEmitter::wholeRounds() const {
 }
 
 /// The slot of this thread for a round.
-Value *DeviceEmitter::rowSlot(unsigned slot, Value *round) {
-  Value *place = rowSlotOffset(b, rowDistribution(), round, thread);
+Value *RowCache::rowSlot(unsigned slot, Value *round) {
+  Value *place = rowSlotOffset(b, rowDistribution(), round, e.thread);
   return b.CreateInBoundsGEP(b.getInt8Ty(), row.bases[slot],
-                             b.CreateNSWMul(place, i64(row.bytes[slot])));
+                             b.CreateNSWMul(place, e.i64(row.bytes[slot])));
 }
 
-SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests,
-                                                  const std::optional<LaneChoice> &lane,
-                                                  ArrayRef<Value *> inits, DistributedBody body) {
+SmallVector<Value *> RowCache::distribute(ArrayRef<tgl::AxesOp> nests,
+                                          const std::optional<LaneChoice> &lane,
+                                          ArrayRef<Value *> inits, DistributedBody body) {
   tgl::AxesOp any = nests.front();
   SmallVector<unsigned> axes = to_vector(seq<unsigned>(0, any.getAxes().size()));
-  RowDistribution distribute = rowDistribution();
-  Value *first = rowThread(b, distribute, rank, thread);
+  RowDistribution over = rowDistribution();
+  Value *first = rowThread(b, over, e.rank, e.thread);
   // Those that load from memory first: nests that are walked together have their elements from
   // them.
   SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>> reads;
@@ -506,11 +424,11 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests,
       return Align(std::min<unsigned>(16, row.bytes[slot] & -row.bytes[slot]));
     };
     for (unsigned ahead = 0; ahead < count; ++ahead) {
-      Value *round = b.CreateNSWAdd(from, i64(ahead));
-      Value *number = rowVector(b, distribute, round, first), *exists = nullptr;
+      Value *round = b.CreateNSWAdd(from, e.i64(ahead));
+      Value *number = rowVector(b, over, round, first), *exists = nullptr;
       if (!whole && !row.isShifted) {
-        exists = b.CreateICmpULT(number, i64(row.vectors));
-        number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(row.vectors - 1));
+        exists = b.CreateICmpULT(number, e.i64(row.vectors));
+        number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, e.i64(row.vectors - 1));
       }
       numbers.push_back(number);
       exist.push_back(exists);
@@ -520,13 +438,13 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests,
         if (value)
           continue;
         if (fromMemory && !row.copies) {
-          setAxes(nest, axes, number, lane, [&, &read = read] {
-            value =
-                loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr);
+          e.setAxes(nest, axes, number, lane, [&, &read = read] {
+            value = e.loadRaw(e.buffers.find(read.getTensor())->second, read.getSubscriptExprs(),
+                              nullptr);
           });
           continue;
         }
-        Type *raw = storageType(read.getTensorType().getElementType());
+        Type *raw = e.storageType(read.getTensorType().getElementType());
         if (lane)
           raw = FixedVectorType::get(raw, lane->width);
         value = b.CreateAlignedLoad(raw, rowSlot(slot, round), alignmentOf(slot));
@@ -538,10 +456,11 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests,
         auto [slot, fromMemory] = row.slotOf.lookup(read);
         if (fromMemory && !row.copies && stored.insert(slot).second)
           b.CreateAlignedStore(loaded[ahead].lookup(slot),
-                               rowSlot(slot, b.CreateNSWAdd(from, i64(ahead))), alignmentOf(slot));
+                               rowSlot(slot, b.CreateNSWAdd(from, e.i64(ahead))),
+                               alignmentOf(slot));
       }
       row.loaded = &loaded[ahead];
-      row.round = b.CreateNSWAdd(from, i64(ahead));
+      row.round = b.CreateNSWAdd(from, e.i64(ahead));
       results = body(numbers[ahead], exist[ahead], results);
       row.loaded = nullptr;
       for (unsigned slot : left)
@@ -553,12 +472,14 @@ SmallVector<Value *> DeviceEmitter::distributeRow(ArrayRef<tgl::AxesOp> nests,
   int64_t together = begin + (end - begin) / row.ahead * row.ahead;
   SmallVector<Value *> carried(inits);
   for (int64_t round = 0; round < begin; ++round)
-    carried = rounds(i64(round), 1, false, carried);
-  keepNextLoopRolled = true;
-  carried = emitLoop(
-      i64(begin), i64(together), i64(row.ahead), carried,
+    carried = rounds(e.i64(round), 1, false, carried);
+  e.keepNextLoopRolled = true;
+  carried = e.emitLoop(
+      e.i64(begin), e.i64(together), e.i64(row.ahead), carried,
       [&](Value *round, ArrayRef<Value *> now) { return rounds(round, row.ahead, true, now); });
   for (int64_t round = together; round < row.rounds; ++round)
-    carried = rounds(i64(round), 1, round < end, carried);
+    carried = rounds(e.i64(round), 1, round < end, carried);
   return carried;
 }
+
+RowDistribution RowCache::rowDistribution() const { return {e.shape.team, e.shape.cluster}; }

@@ -1,4 +1,4 @@
-//===- DeviceWindows.cpp - Register tiles of overlapping windows ----------===//
+//===- WindowTiles.cpp - Register tiles of overlapping windows ----------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,13 +17,18 @@
 // for it would be taken by a part of every warp where lines are as long as a warp.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/simt/WindowTiles.h"
+
 #include "codegen/simt/DeviceEmitter.h"
+#include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/Support/MathExtras.h"
 #include <set>
 
 using namespace llvm;
 using namespace tegula;
+
+WindowTiles::WindowTiles(DeviceEmitter &e) : e(e), b(e.b), rows(e) {}
 
 /// Terms of all windows of a tile: more only fill the instruction cache.
 static constexpr int64_t maxTerms = 256;
@@ -56,10 +61,10 @@ static unsigned bitsOf(tgl::TglTensorType type) {
 
 /// What a read takes for the terms of its reduction; nothing where it is not steady in each of its
 /// subscripts.
-static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::ReduceOp reduce,
-                                                       tgl::ReadOp read) {
+static std::optional<WindowTiles::Window> findWindow(tgl::ParallelOp op, tgl::ReduceOp reduce,
+                                                     tgl::ReadOp read) {
   auto nest = cast<tgl::AxesOp>(reduce.getOperation());
-  DeviceEmitter::Window window;
+  WindowTiles::Window window;
   window.read = read;
   for (const tgl::ValueExpr &subscript : read.getSubscriptExprs())
     window.subscripts.push_back(subscript);
@@ -122,24 +127,25 @@ static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::
 
 /// Elements of a vector that begins wherever a tile's first column, less `offColumn`, does; 1: none
 /// is known to.
-unsigned DeviceEmitter::windowVector(Window &window, int64_t &offColumn) {
-  mlir::Value along = statement.getAxes()[windows.along];
-  int64_t width = accessBytes * 8 / bitsOf(window.read.getTensorType());
-  auto axes = cast<tgl::AxesOp>(statement.getOperation());
-  std::optional<int64_t> first = window.subscripts.back()
-                                     .substitute(along, tgl::getAxisRange(axes, windows.along).lo)
-                                     .asConstant();
+unsigned WindowTiles::windowVector(Window &window, int64_t &offColumn) {
+  mlir::Value along = e.statement.getAxes()[e.pointTile.along];
+  int64_t width = e.accessBytes * 8 / bitsOf(window.read.getTensorType());
+  auto axes = cast<tgl::AxesOp>(e.statement.getOperation());
+  std::optional<int64_t> first =
+      window.subscripts.back()
+          .substitute(along, tgl::getAxisRange(axes, e.pointTile.along).lo)
+          .asConstant();
   mlir::Value tensor = window.read.getTensor();
-  bool isAligned = tensor.getDefiningOp() || options.tensorAlignment >= accessBytes;
+  bool isAligned = tensor.getDefiningOp() || e.options.tensorAlignment >= e.accessBytes;
   if (!isAligned || !first || window.dims.back() % width ||
-      window.steps.lookup(along).back() * int64_t(windows.wide) % width)
+      window.steps.lookup(along).back() * int64_t(e.pointTile.wide) % width)
     return 1;
   offColumn = (*first % width + width) % width;
   return width;
 }
 
 /// What a tile loads for a read: of each line whole vectors, or the part of one that is needed.
-static SmallVector<Piece> piecesOf(DeviceEmitter::Window &window, ArrayRef<int64_t> across,
+static SmallVector<Piece> piecesOf(WindowTiles::Window &window, ArrayRef<int64_t> across,
                                    int64_t high, ArrayRef<int64_t> along, int64_t wide,
                                    int64_t vector, int64_t off) {
   std::set<SmallVector<int64_t>> places;
@@ -182,9 +188,9 @@ static int64_t stepsFor(int64_t apart, int64_t bytes, bool isAligned) {
 }
 
 /// Steps that L1 takes for a warp's tiles; nothing for those that are too large.
-std::optional<int64_t> DeviceEmitter::windowSteps(tgl::WriteOp write) {
-  mlir::Value across = statement.getAxes()[windows.axis],
-              along = statement.getAxes()[windows.along];
+std::optional<int64_t> WindowTiles::windowSteps(tgl::WriteOp write) {
+  mlir::Value across = e.statement.getAxes()[e.pointTile.axis],
+              along = e.statement.getAxes()[e.pointTile.along];
   int64_t steps = 0, elements = 0;
   for (Window &window : windowReads) {
     int64_t off = 0, vector = windowVector(window, off),
@@ -192,33 +198,34 @@ std::optional<int64_t> DeviceEmitter::windowSteps(tgl::WriteOp write) {
     SmallVector<int64_t> alongSteps = window.steps.lookup(along);
     int64_t apart = 0;
     for (auto [step, stride] : zip_equal(alongSteps, window.strides))
-      apart += step * stride * bytes * windows.wide;
-    for (const Piece &piece : piecesOf(window, window.steps.lookup(across), windows.points,
-                                       alongSteps, windows.wide, vector, off)) {
+      apart += step * stride * bytes * e.pointTile.wide;
+    for (const Piece &piece : piecesOf(window, window.steps.lookup(across), e.pointTile.points,
+                                       alongSteps, e.pointTile.wide, vector, off)) {
       steps += stepsFor(apart, piece.width * bytes, vector > 1);
       elements += piece.width;
     }
   }
   int64_t bytes = std::max(1u, bitsOf(write.getTensorType()) / 8);
-  steps += windows.points * stepsFor(bytes * windows.wide, bytes * windows.wide, windows.wide > 1);
+  steps += e.pointTile.points *
+           stepsFor(bytes * e.pointTile.wide, bytes * e.pointTile.wide, e.pointTile.wide > 1);
   return elements <= maxElements ? std::optional(steps) : std::nullopt;
 }
 
 /// Whether a thread's points along the last axis are a vector of what is written.
-bool DeviceEmitter::writesVectors(tgl::WriteOp write) {
-  int64_t wide = windows.wide;
-  auto axes = cast<tgl::AxesOp>(statement.getOperation());
+bool WindowTiles::writesVectors(tgl::WriteOp write) {
+  int64_t wide = e.pointTile.wide;
+  auto axes = cast<tgl::AxesOp>(e.statement.getOperation());
   tgl::ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()),
                  origin = offset;
   unsigned bits = bitsOf(write.getTensorType());
   if (write.getCombine() || write.getGuard() || write.getChecked() || bits < 8 ||
-      bits * wide > accessBytes * 8 ||
-      !(write.getTensor().getDefiningOp() || options.tensorAlignment >= accessBytes) ||
-      *tgl::knownPoints(axes, {windows.along}) % wide)
+      bits * wide > e.accessBytes * 8 ||
+      !(write.getTensor().getDefiningOp() || e.options.tensorAlignment >= e.accessBytes) ||
+      *tgl::knownPoints(axes, {e.pointTile.along}) % wide)
     return false;
-  for (auto [number, variable] : enumerate(statement.getAxes())) {
+  for (auto [number, variable] : enumerate(e.statement.getAxes())) {
     std::optional<int64_t> step = tgl::stepAlong(offset, variable);
-    if (!step || (number == windows.along ? *step != 1 : *step % wide != 0))
+    if (!step || (number == e.pointTile.along ? *step != 1 : *step % wide != 0))
       return false;
     origin = origin.substitute(variable, tgl::getAxisRange(axes, number).lo);
   }
@@ -226,14 +233,14 @@ bool DeviceEmitter::writesVectors(tgl::WriteOp write) {
   return begin && *begin % wide == 0;
 }
 
-void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
-                                const std::optional<LaneChoice> &lane) {
+void WindowTiles::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer,
+                       const std::optional<LaneChoice> &lane) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  windows = WindowTile();
+  e.pointTile = PointTile();
   windowReads.clear();
-  windowRows.clear();
+  rows.clear();
   std::optional<int64_t> all = tgl::knownPoints(axes);
-  if (!all || options.checked || shape.columnSplit > 1 || outer.empty() ||
+  if (!all || e.options.checked || e.shape.columnSplit > 1 || outer.empty() ||
       outer.size() != axes.getAxes().size())
     return;
   SmallVector<tgl::ReduceOp> reductions(op.getBody().getOps<tgl::ReduceOp>());
@@ -269,11 +276,11 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   if (reads.empty() || written.empty() || isOther || (hasMath && terms > most))
     return;
   windowReads = std::move(reads);
-  windows.along = windows.axis = axes.getAxes().size() - 1;
+  e.pointTile.along = e.pointTile.axis = axes.getAxes().size() - 1;
   // Threads stay neighbours in memory.
   auto isAcross = [&](unsigned axis) {
     constexpr int64_t line = 32; // elements
-    bool is = axis != windows.along && !(lane && lane->axis == axis);
+    bool is = axis != e.pointTile.along && !(lane && lane->axis == axis);
     op.walk([&](mlir::Operation *nested) {
       std::optional<int64_t> step = 0;
       if (auto read = dyn_cast<tgl::ReadOp>(nested))
@@ -291,12 +298,12 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   std::optional<int64_t> single = terms <= maxTerms ? windowSteps(written[0]) : std::nullopt;
   int64_t one = single ? *single : 3 * terms, least = 100 - percentSaved + 1;
   int64_t bestSteps = 0;
-  WindowTile best = windows;
+  PointTile best = e.pointTile;
   auto consider = [&](unsigned axis, unsigned high, unsigned wide) {
     int64_t points = high * wide, extent = *tgl::knownPoints(axes, {axis});
-    windows.axis = axis;
-    windows.points = high;
-    windows.wide = wide;
+    e.pointTile.axis = axis;
+    e.pointTile.points = high;
+    e.pointTile.wide = wide;
     if (terms * points > most || *all / points < enoughThreads ||
         (high > 1 && extent < 2 * int64_t(high)) ||
         (wide > 1 && (written.size() != 1 || !writesVectors(written[0]))))
@@ -309,30 +316,30 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer,
       return;
     least = divideCeil(100 * *steps, one * points);
     bestSteps = *steps;
-    best = windows;
+    best = e.pointTile;
   };
-  for (unsigned axis : options.windowTiles ? outer : ArrayRef<unsigned>())
+  for (unsigned axis : e.options.windowTiles ? outer : ArrayRef<unsigned>())
     for (unsigned wide : {1, 2, 4, 8})
       for (unsigned high : {1, 2, 4, 8})
         if ((high == 1 ? axis == outer.front() : isAcross(axis)) && high * wide > 1)
           consider(axis, high, wide);
-  windows = best;
-  bool isTile = windows.points * windows.wide > 1;
+  e.pointTile = best;
+  bool isTile = e.pointTile.points * e.pointTile.wide > 1;
   constexpr int64_t windowRowPoints = 4;
-  if ((lane ? lane->axis == windows.along : *all / windowRowPoints >= enoughThreads) && !hasMath &&
-      windowRowPoints * terms <= maxTerms)
-    planWindowRows(op, outer, isTile ? least * one : 100 * one);
-  if (!windowRows.empty() || !(isTile || (hasFill && single && !lane)))
+  if ((lane ? lane->axis == e.pointTile.along : *all / windowRowPoints >= enoughThreads) &&
+      !hasMath && windowRowPoints * terms <= maxTerms)
+    rows.plan(op, outer, isTile ? least * one : 100 * one);
+  if (rows.isPlanned() || !(isTile || (hasFill && single && !lane)))
     windowReads.clear();
-  if (windowRows.empty() && windowReads.empty())
-    windows = WindowTile();
+  if (!rows.isPlanned() && windowReads.empty())
+    e.pointTile = PointTile();
 }
 
 /// A window, row by row: rows that several windows share are then the same expression. Products
 /// with weights, which differ from row to row, are added up in order.
-Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
+Accumulator WindowTiles::emitReduce(tgl::ReduceOp op) {
   auto nest = cast<tgl::AxesOp>(op.getOperation());
-  mlir::Value axis = statement.getAxes()[windows.axis];
+  mlir::Value axis = e.statement.getAxes()[e.pointTile.axis];
   bool isShared = all_of(op.getBody().front(), [&](mlir::Operation &nested) {
     auto read = dyn_cast<tgl::ReadOp>(nested);
     return !read ||
@@ -343,27 +350,27 @@ Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
   int64_t row = isShared ? *tgl::knownPoints(nest, {all.back()}) : *tgl::knownPoints(nest);
   Accumulator total;
   for (int64_t point = 0, points = *tgl::knownPoints(nest); point < points; point += row) {
-    Accumulator part = initialAccumulator(*this, op);
-    if (lanes)
-      part = splatAccumulator(*this, op, std::move(part), lanes->width);
+    Accumulator part = initialAccumulator(e, op);
+    if (e.lanes)
+      part = splatAccumulator(e, op, std::move(part), e.lanes->width);
     for (int64_t term = point; term < point + row; ++term)
-      setAxes(nest, all, i64(term), std::nullopt,
-              [&] { part = emitReducePoint(op, std::move(part)); });
-    total = point ? combine(*this, op, total, part) : part;
+      e.setAxes(nest, all, e.i64(term), std::nullopt,
+                [&] { part = e.emitReducePoint(op, std::move(part)); });
+    total = point ? combine(e, op, total, part) : part;
   }
   return total;
 }
 
 /// The least and the largest value of an expression of the statement's axes at first points of
 /// tiles.
-std::optional<std::pair<int64_t, int64_t>> DeviceEmitter::tileRangeOf(const tgl::ValueExpr &expr) {
-  auto axes = cast<tgl::AxesOp>(statement.getOperation());
+std::optional<std::pair<int64_t, int64_t>> WindowTiles::tileRangeOf(const tgl::ValueExpr &expr) {
+  auto axes = cast<tgl::AxesOp>(e.statement.getOperation());
   tgl::ValueExpr origin = expr;
   int64_t below = 0, above = 0;
-  for (auto [number, variable] : enumerate(statement.getAxes())) {
+  for (auto [number, variable] : enumerate(e.statement.getAxes())) {
     if (!expr.uses(variable))
       continue;
-    int64_t points = pointsAlong(axes, number);
+    int64_t points = e.pointsAlong(axes, number);
     int64_t last = (divideCeil(*tgl::knownPoints(axes, {unsigned(number)}), points) - 1) * points;
     std::optional<int64_t> step = tgl::stepAlong(expr, variable);
     if (!step)
@@ -376,25 +383,25 @@ std::optional<std::pair<int64_t, int64_t>> DeviceEmitter::tileRangeOf(const tgl:
 }
 
 /// All elements that a tile's windows read, those that exist.
-void DeviceEmitter::loadWindow(Window &window) {
+void WindowTiles::loadWindow(Window &window) {
   constexpr int64_t longest = 1 << 30;
   tgl::TglTensorType type = window.read.getTensorType();
-  const Buffer &buffer = buffers.find(window.read.getTensor())->second;
-  Type *raw = storageType(type.getElementType());
+  const Emitter::Buffer &buffer = e.buffers.find(window.read.getTensor())->second;
+  Type *raw = e.storageType(type.getElementType());
   mlir::Value fill = window.read.getFill();
   size_t rank = window.dims.size();
   SmallVector<Value *> first;
   SmallVector<std::optional<std::pair<int64_t, int64_t>>> ranges;
   for (const tgl::ValueExpr &subscript : window.subscripts) {
     ranges.push_back(tileRangeOf(subscript));
-    first.push_back(emitIndex(subscript));
+    first.push_back(e.emitIndex(subscript));
     // Comparisons of 32 bits are one instruction.
     if (ranges.back() && ranges.back()->first > -longest && ranges.back()->second < longest &&
         window.dims[first.size() - 1] < longest)
       first.back() = b.CreateTrunc(first.back(), b.getInt32Ty());
   }
   Value *start =
-      b.CreateGEP(raw, buffer.pointer, emitIndex(tgl::elementOffset(type, window.subscripts)));
+      b.CreateGEP(raw, buffer.pointer, e.emitIndex(tgl::elementOffset(type, window.subscripts)));
   std::map<std::pair<size_t, int64_t>, Value *> known;
   // A vector is inside or outside as a whole, as lines are whole vectors.
   auto isInside = [&](size_t dim, int64_t place) -> Value * {
@@ -408,33 +415,33 @@ void DeviceEmitter::loadWindow(Window &window) {
                            ConstantInt::get(integer, window.dims[dim]));
     return is;
   };
-  mlir::Value across = statement.getAxes()[windows.axis],
-              along = statement.getAxes()[windows.along];
+  mlir::Value across = e.statement.getAxes()[e.pointTile.axis],
+              along = e.statement.getAxes()[e.pointTile.along];
   int64_t off = 0, vector = windowVector(window, off);
-  for (const Piece &piece : piecesOf(window, window.steps.lookup(across), windows.points,
-                                     window.steps.lookup(along), windows.wide, vector, off)) {
+  for (const Piece &piece : piecesOf(window, window.steps.lookup(across), e.pointTile.points,
+                                     window.steps.lookup(along), e.pointTile.wide, vector, off)) {
     Value *exists = nullptr;
     int64_t place = 0;
     for (size_t dim = 0; dim < rank; ++dim) {
-      exists = emitAnd(exists, isInside(dim, piece.place[dim]));
+      exists = e.emitAnd(exists, isInside(dim, piece.place[dim]));
       place += piece.place[dim] * window.strides[dim];
     }
     Type *loaded = piece.width > 1 ? FixedVectorType::get(raw, piece.width) : raw;
     auto load = [&] {
-      LoadInst *load = b.CreateAlignedLoad(loaded, b.CreateGEP(raw, start, i64(place)),
+      LoadInst *load = b.CreateAlignedLoad(loaded, b.CreateGEP(raw, start, e.i64(place)),
                                            Align(piece.width * raw->getScalarSizeInBits() / 8));
-      describeAccess(load, buffer);
+      e.describeAccess(load, buffer);
       // LLVM would load a vector's elements one by one where few of them are needed.
       Value *whole = piece.width > 1 ? b.CreateFreeze(load) : load;
       SmallVector<Value *> elements;
       for (unsigned lane = 0; lane < piece.width; ++lane)
-        elements.push_back(decode(piece.width > 1 ? b.CreateExtractElement(whole, lane) : whole,
-                                  type.getElementType()));
+        elements.push_back(e.decode(piece.width > 1 ? b.CreateExtractElement(whole, lane) : whole,
+                                    type.getElementType()));
       return elements;
     };
     // What no point that exists reads may be anything: 0.
-    SmallVector<Value *> others(fill ? piece.width : 0, fill ? valueOf(fill) : nullptr);
-    SmallVector<Value *> elements = exists ? emitIfElse(exists, load, others) : load();
+    SmallVector<Value *> others(fill ? piece.width : 0, fill ? e.valueOf(fill) : nullptr);
+    SmallVector<Value *> elements = exists ? e.emitIfElse(exists, load, others) : load();
     for (unsigned lane = 0; lane < piece.width; ++lane) {
       SmallVector<int64_t> at = piece.place;
       at.back() += lane;
@@ -444,22 +451,21 @@ void DeviceEmitter::loadWindow(Window &window) {
 }
 
 /// An element of a window that is loaded, or a result that is stored with its neighbours.
-bool DeviceEmitter::emitInWindow(mlir::Operation *op) {
-  if (!inWindows || windowReads.empty())
+bool WindowTiles::emitInTile(mlir::Operation *op) {
+  if (!e.inWindows || windowReads.empty())
     return false;
-  if (auto write = dyn_cast<tgl::WriteOp>(op); write && windows.wide > 1) {
+  if (auto write = dyn_cast<tgl::WriteOp>(op); write && e.pointTile.wide > 1) {
     mlir::Type element = write.getTensorType().getElementType();
-    windowRowResults.push_back(encode(valueOf(write.getValue()), element));
-    if (windowRowResults.size() < windows.wide)
+    results.push_back(e.encode(e.valueOf(write.getValue()), element));
+    if (results.size() < e.pointTile.wide)
       return true;
-    values[statement.getAxes()[windows.along]] = windowFirst;
-    Value *vector =
-        PoisonValue::get(FixedVectorType::get(windowRowResults[0]->getType(), windows.wide));
-    for (auto [lane, value] : enumerate(windowRowResults))
+    e.values[e.statement.getAxes()[e.pointTile.along]] = windowFirst;
+    Value *vector = PoisonValue::get(FixedVectorType::get(results[0]->getType(), e.pointTile.wide));
+    for (auto [lane, value] : enumerate(results))
       vector = b.CreateInsertElement(vector, value, lane);
-    windowRowResults.clear();
-    auto store = [&] { storeVector(write, vector); };
-    writes ? emitIf(writes, store) : store();
+    results.clear();
+    auto store = [&] { storeVector(e, write, vector); };
+    e.writes ? e.emitIf(e.writes, store) : store();
     return true;
   }
   auto window = find_if(windowReads, [&](const Window &window) { return window.read == op; });
@@ -471,41 +477,41 @@ bool DeviceEmitter::emitInWindow(mlir::Operation *op) {
       at += by * step;
   };
   for (mlir::Value own : cast<tgl::ReduceOp>(op->getParentOp()).getAxes())
-    move(own, cast<ConstantInt>(values[own])->getSExtValue());
-  move(statement.getAxes()[windows.axis], windowPoint.first);
-  move(statement.getAxes()[windows.along], windowPoint.second);
-  values[window->read.getResult()] = windowElements.at({op, place});
+    move(own, cast<ConstantInt>(e.values[own])->getSExtValue());
+  move(e.statement.getAxes()[e.pointTile.axis], windowPoint.first);
+  move(e.statement.getAxes()[e.pointTile.along], windowPoint.second);
+  e.values[window->read.getResult()] = windowElements.at({op, place});
   return true;
 }
 
 /// The points of a tile, whose first one the axes are at.
-void DeviceEmitter::emitWindows(tgl::ParallelOp op) {
+void WindowTiles::emitTile(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  mlir::Value across = op.getAxes()[windows.axis], along = op.getAxes()[windows.along];
-  Value *top = values[across], *high = emitIndex(highOf(axes, windows.axis));
-  windowFirst = values[along];
+  mlir::Value across = op.getAxes()[e.pointTile.axis], along = op.getAxes()[e.pointTile.along];
+  Value *top = e.values[across], *high = e.emitIndex(e.highOf(axes, e.pointTile.axis));
+  windowFirst = e.values[along];
   windowElements.clear();
   for (Window &window : windowReads) {
     loadWindow(window);
-    insideReads.insert(window.read);
+    e.insideReads.insert(window.read);
   }
-  inWindows = true;
-  bool isPartial = *tgl::knownPoints(axes, {windows.axis}) % windows.points;
-  for (unsigned i = 0; i < windows.points; ++i) {
-    Value *line = windows.points > 1 ? b.CreateNSWAdd(top, i64(i)) : top;
+  e.inWindows = true;
+  bool isPartial = *tgl::knownPoints(axes, {e.pointTile.axis}) % e.pointTile.points;
+  for (unsigned i = 0; i < e.pointTile.points; ++i) {
+    Value *line = e.pointTile.points > 1 ? b.CreateNSWAdd(top, e.i64(i)) : top;
     if (isPartial && i) {
-      writes = b.CreateICmpSLT(line, high);
-      line = b.CreateBinaryIntrinsic(Intrinsic::smin, line, b.CreateNSWSub(high, i64(1)));
+      e.writes = b.CreateICmpSLT(line, high);
+      line = b.CreateBinaryIntrinsic(Intrinsic::smin, line, b.CreateNSWSub(high, e.i64(1)));
     }
-    for (unsigned j = 0; j < windows.wide; ++j) {
-      if (windows.points > 1)
-        values[across] = line;
-      values[along] = windows.wide > 1 ? b.CreateNSWAdd(windowFirst, i64(j)) : windowFirst;
+    for (unsigned j = 0; j < e.pointTile.wide; ++j) {
+      if (e.pointTile.points > 1)
+        e.values[across] = line;
+      e.values[along] = e.pointTile.wide > 1 ? b.CreateNSWAdd(windowFirst, e.i64(j)) : windowFirst;
       windowPoint = {i, j};
-      emitBlock(op.getBody().front());
+      e.emitBlock(op.getBody().front());
     }
   }
-  writes = nullptr;
-  inWindows = false;
-  insideReads.clear();
+  e.writes = nullptr;
+  e.inWindows = false;
+  e.insideReads.clear();
 }

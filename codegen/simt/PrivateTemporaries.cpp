@@ -1,0 +1,164 @@
+//===- PrivateTemporaries.cpp - Allocates the temporaries of a statement ---===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `temp S; for t { s = reduce (i) ...S[i]...; parallel (i) { S[i] = ...S[i]... } }` deals its nests
+// out to a team's threads alike, so a thread reads only the elements of S that it has written: they
+// stay in its registers, and nobody waits at a barrier. Rounds of such nests are written out, and
+// the element of a round is at a constant place of the thread's own array, which LLVM makes
+// registers of.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/simt/PrivateTemporaries.h"
+
+#include "codegen/common/AccessShape.h"
+#include "codegen/simt/DeviceEmitter.h"
+#include "codegen/simt/NestShape.h"
+#include "ir/tgl/TglUtils.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+PrivateTemporaries::PrivateTemporaries(DeviceEmitter &e) : e(e), b(e.b) {}
+
+//===----------------------------------------------------------------------===//
+// States in registers
+//===----------------------------------------------------------------------===//
+
+/// Which temporaries the team's threads keep, now that it is known how they share nests.
+void PrivateTemporaries::planStates() {
+  ownStates.clear();
+  if (!e.options.stateRegisters || e.options.checked || e.shape.byThread() || e.shape.cluster > 1)
+    return;
+  e.statement.getBody().walk([&](tgl::TempOp temp) {
+    SmallVector<tgl::AxesOp> nests = nestsThatOwn(temp);
+    if (nests.empty())
+      return;
+    std::optional<LaneChoice> lane = e.chooseLanes(nests.front());
+    int64_t width = lane ? lane->width : 1;
+    bool fits = *tgl::knownPoints(nests.front()) <= e.maxRounds * e.shape.team * width;
+    for (tgl::AxesOp nest : nests)
+      fits &= isSameRow(e, nests.front(), nest) && !e.isCachedRow(nest);
+    if (fits) {
+      ownStates[temp.getTensor()] = width;
+      e.exchanged.erase(temp.getTensor());
+    }
+  });
+}
+
+/// The thread's own array for a temporary that planStates has taken; null for others.
+Value *PrivateTemporaries::allocateState(tgl::TempOp temp) {
+  if (!ownStates.contains(temp.getTensor()))
+    return nullptr;
+  Type *element = e.storageType(temp.getTensor().getType().getElementType());
+  int64_t width = ownStates.lookup(temp.getTensor());
+  int64_t points = std::max<int64_t>(1, *tgl::knownPoints(nestsThatOwn(temp).front()));
+  int64_t rounds = divideCeil(points, e.shape.team * width);
+  AllocaInst *space =
+      b.CreateAlloca(ArrayType::get(element, rounds * width), nullptr, temp.getName());
+  space->setAlignment(Align(16));
+  return space;
+}
+
+/// An access to the thread's own element, which is at the place of the round.
+bool PrivateTemporaries::emitIn(mlir::Operation *op) {
+  auto read = dyn_cast<tgl::ReadOp>(op);
+  auto write = dyn_cast<tgl::WriteOp>(op);
+  if (!read && !write)
+    return false;
+  auto own = ownStates.find(read ? read.getTensor() : write.getTensor());
+  if (own == ownStates.end())
+    return false;
+  assert(e.round >= 0 && "rounds of nests with own states are written out");
+  mlir::Value axis = cast<tgl::AxesOp>(op->getParentOp()).getAxes()[0];
+  Value *place = e.i64(e.round * own->second), *saved = e.values.lookup(axis);
+  std::optional<Emitter::Lanes> savedLanes = std::exchange(e.lanes, std::nullopt);
+  if (savedLanes) {
+    e.withLanes(axis, savedLanes->width, place, nullptr, [&] {
+      e.lanes->isAligned = true;
+      e.Emitter::emitOp(op);
+    });
+  } else {
+    e.values[axis] = place;
+    e.Emitter::emitOp(op);
+  }
+  e.lanes = savedLanes;
+  e.values[axis] = saved;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Places of all temporaries
+//===----------------------------------------------------------------------===//
+
+/// What the function's own objects and the hardware need of a block's shared memory.
+static constexpr int64_t otherSharedBytes = 8192;
+
+/// Whether steps of a loop access it again and again.
+static bool isUsedInSteps(tgl::TempOp temp) {
+  return any_of(temp->getUsers(), [&](mlir::Operation *user) {
+    auto loop = user->getParentOfType<tgl::ForOp>();
+    return loop && temp->getParentOp()->isAncestor(loop);
+  });
+}
+
+/// Places every private temporary of the statement: in the stack frame or shared memory where it is
+/// small, or where steps of a loop use it and it fits, else in the team's part of the workspace.
+void PrivateTemporaries::allocate() {
+  int64_t teams = e.shape.unitsPerBlock();
+  Value *inBlock = b.CreateURem(e.unit, e.i64(teams));
+  e.statement.getBody().walk([&](tgl::TempOp temp) {
+    if (Value *state = allocateState(temp)) {
+      addresses[temp] = state;
+      return;
+    }
+    bool ownedByThread = e.shape.byThread();
+    for (auto around = temp->getParentOfType<tgl::ParallelOp>(); around != e.statement;
+         around = around->getParentOfType<tgl::ParallelOp>())
+      ownedByThread |= !runsSerially(around);
+    IndexExpr bytes = tensorBytes(temp.getTensor().getType(), 16);
+    std::optional<int64_t> constant = bytes.asConstant();
+    Value *&place = addresses[temp];
+    if (constant && *constant <= maxThreadBytes && ownedByThread) {
+      AllocaInst *space = b.CreateAlloca(b.getInt8Ty(), e.i64(*constant), temp.getName());
+      space->setAlignment(Align(16));
+      place = space;
+      return;
+    }
+    if (constant && *constant <= maxThreadBytes) {
+      int64_t each = std::max<int64_t>(*constant, 16);
+      GlobalVariable *space = e.shared(ArrayType::get(b.getInt8Ty(), each * teams), temp.getName());
+      place = b.CreateInBoundsGEP(b.getInt8Ty(), space, b.CreateMul(inBlock, e.i64(each)));
+      return;
+    }
+    int64_t most = e.options.target.sharedBytes - otherSharedBytes - int64_t(e.shape.sharedBytes);
+    if (constant && !ownedByThread && isUsedInSteps(temp) && *constant <= most / teams) {
+      int64_t each = alignTo(*constant, 16);
+      place = b.CreateInBoundsGEP(
+          b.getInt8Ty(), e.dynamicShared(),
+          b.CreateAdd(e.i64(e.shape.sharedBytes), b.CreateMul(inBlock, e.i64(each))));
+      e.shape.sharedBytes += each * teams;
+      return;
+    }
+    place =
+        e.emitSize(workspaceBytes); // the offset; the address follows when the size of all is known
+    // A thread function's units are threads: each has a part of its own already.
+    bool isShared = ownedByThread && !e.shape.byThread();
+    if (isShared)
+      place = b.CreateAdd(place, b.CreateMul(e.thread, e.emitSize(bytes)));
+    inWorkspace.push_back(temp);
+    workspaceBytes = workspaceBytes + (isShared ? bytes * IndexExpr(e.shape.team) : bytes);
+  });
+  if (inWorkspace.empty())
+    return;
+  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), e.workspace,
+                                    b.CreateMul(e.unit, e.emitSize(workspaceBytes)));
+  for (tgl::TempOp temp : inWorkspace)
+    addresses[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), base, addresses[temp]);
+  workspaceBytes = workspaceBytes * IndexExpr(teams);
+}
