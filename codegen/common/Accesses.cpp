@@ -16,18 +16,13 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-void tegula::emitRead(ScalarEmitter &e, tgl::ReadOp op) {
+Value *tegula::emitReadMask(ScalarEmitter &e, tgl::ReadOp op) {
   IRBuilder<> &b = e.b;
-  auto found = e.buffers.find(op.getTensor());
-  if (found == e.buffers.end())
-    return e.fail(op, "a read of a tensor without a buffer");
   e.checks.access = op;
-  const ScalarEmitter::Buffer &buffer = found->second;
+  const ScalarEmitter::Buffer &buffer = e.buffers.find(op.getTensor())->second;
   SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
   Value *guard = op.getGuard() ? e.valueOf(op.getGuard()) : nullptr;
   Value *mask = guard;
-  Value *otherwise = nullptr; // null: 0
-
   for (const auto &[numerator, denominator] : op.getExactExprs()) {
     Value *divisor = e.emitIndex(denominator);
     Value *remainder = e.emitMod(e.emitIndex(numerator), divisor, Divisor::Any);
@@ -49,6 +44,19 @@ void tegula::emitRead(ScalarEmitter &e, tgl::ReadOp op) {
     }
     mask = e.emitAnd(mask, inside);
   }
+  return mask;
+}
+
+void tegula::emitRead(ScalarEmitter &e, tgl::ReadOp op) {
+  IRBuilder<> &b = e.b;
+  auto found = e.buffers.find(op.getTensor());
+  if (found == e.buffers.end())
+    return e.fail(op, "a read of a tensor without a buffer");
+  const ScalarEmitter::Buffer &buffer = found->second;
+  SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
+  Value *guard = op.getGuard() ? e.valueOf(op.getGuard()) : nullptr;
+  Value *otherwise = nullptr; // null: 0
+  Value *mask = emitReadMask(e, op);
   Value *isInside = mask;
   mask = e.shadow.checkRead(op, op.getTensor(), subscripts, mask);
   Value *raw = e.loadRaw(buffer, subscripts, mask);

@@ -13,11 +13,14 @@
 #define TEGULA_CODEGEN_COMMON_ACCESSES_H
 
 #include "ir/tgl/Tgl.h"
+#include "llvm/IR/Value.h"
 
 namespace tegula {
 
 class ScalarEmitter;
 
+/// Where a read has an element to give (null: everywhere). What data puts outside is reported.
+llvm::Value *emitReadMask(ScalarEmitter &e, tgl::ReadOp op);
 void emitRead(ScalarEmitter &e, tgl::ReadOp op);
 void emitWrite(ScalarEmitter &e, tgl::WriteOp op);
 

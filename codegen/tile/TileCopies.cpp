@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/tile/TileEmitter.h"
 
+#include "codegen/common/Accesses.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -23,11 +24,15 @@ MmaType TileEmitter::mmaType(tile::SharedType type) {
   return element.isF32() ? MmaType::TF32 : element.isBF16() ? MmaType::BF16 : MmaType::F16;
 }
 
+int64_t TileEmitter::linesOf(tile::SharedType type) {
+  return type.getShape()[type.getKMajor() ? 0 : 1];
+}
+
 /// Neighbouring threads have neighbours of a line.
 void TileEmitter::forCopies(tile::CopyOp op, unsigned vector, function_ref<void(CopyPlace)> body) {
   MmaSharedLayout layout = sharedLayout(op.getTarget().getType());
   unsigned perLine = layout.lineLength() / vector;
-  int64_t count = int64_t(layout.lines()) * perLine, threads = *kernel.getThreads();
+  int64_t count = linesOf(op.getTarget().getType()) * perLine, threads = *kernel.getThreads();
   keepNextLoopRolled = vector == 1; // elements would be much code
   emitLoop(
       b.CreateZExt(thread, b.getInt64Ty()), i64(count), i64(threads), {},
@@ -77,21 +82,92 @@ void TileEmitter::emitCopy(tile::CopyOp op) {
     });
     return;
   }
-  constexpr unsigned vectorBytes = 16;
   auto read = op.getYielded().getDefiningOp<tgl::ReadOp>();
+  if (&op.getBody().front().front() != read || read.getGuard() || read.getChecked())
+    return emitLineCopies(op, read);
   const Buffer &buffer = buffers.find(read.getTensor())->second;
   forCopies(op, vectorBytes / elementBytes, [&](CopyPlace place) {
     Value *exists = setCopyPoint(op, place);
     Value *offset = emitIndex(tgl::elementOffset(buffer.type, read.getSubscriptExprs()));
-    Values operands{sharedAddress(op, place), nullptr};
-    if (exists) { // nothing is read of what does not exist
-      offset = b.CreateSelect(exists, offset, i64(0));
-      operands.push_back(b.CreateSelect(exists, i32(vectorBytes), i32(0)));
-    }
-    operands[1] = b.CreateInBoundsGEP(storageType(type.getElementType()), buffer.pointer, offset);
-    b.CreateIntrinsic(b.getVoidTy(),
-                      exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                             : Intrinsic::nvvm_cp_async_cg_shared_global_16,
-                      operands);
+    copyVector(op, place, buffer, offset, exists);
   });
+}
+
+void TileEmitter::copyVector(tile::CopyOp op, CopyPlace place, const Buffer &buffer, Value *offset,
+                             Value *exists) {
+  Values operands{sharedAddress(op, place), nullptr};
+  if (exists) { // nothing is read of what does not exist
+    offset = b.CreateSelect(exists, offset, i64(0));
+    operands.push_back(b.CreateSelect(exists, i32(vectorBytes), i32(0)));
+  }
+  mlir::Type element = op.getTarget().getType().getElementType();
+  operands[1] = b.CreateInBoundsGEP(storageType(element), buffer.pointer, offset);
+  b.CreateIntrinsic(b.getVoidTy(),
+                    exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                           : Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                    operands);
+}
+
+/// A warp takes some lines at a time: each lane finds the place of one, then all copy vectors of
+/// all of them.
+void TileEmitter::emitLineCopies(tile::CopyOp op, tgl::ReadOp read) {
+  constexpr int64_t warpThreads = 32;
+  tile::SharedType type = op.getTarget().getType();
+  const Buffer &buffer = buffers.find(read.getTensor())->second;
+  MmaSharedLayout layout = sharedLayout(type);
+  unsigned vector = vectorBytes / layout.elementBytes, perLine = layout.lineLength() / vector;
+  int64_t lines = linesOf(type), warps = *kernel.getThreads() / warpThreads;
+  // All lines are sixteens, so that powers of two up to that divide them.
+  int64_t each = std::clamp<int64_t>(bit_floor(uint64_t(lines / warps)), 1,
+                                     lines % warpThreads == 0 ? warpThreads : 16);
+  mlir::Block &point = op.getBody().front();
+  unsigned along = type.getKMajor() ? 1 : 0;
+  const Span lineSpan = spans[op.getSpans()[1 - along]], span = spans[op.getSpans()[along]];
+  auto lanesValue = [&](Value *value, Value *from) {
+    Value *own = b.CreateIntrinsic(Intrinsic::nvvm_shfl_sync_idx_i32, {},
+                                   {i32(-1), value, from, i32(warpThreads - 1)});
+    return b.CreateZExt(own, b.getInt64Ty());
+  };
+  Value *warp = b.CreateZExt(b.CreateUDiv(thread, i32(warpThreads)), b.getInt64Ty());
+  emitLoop(
+      warp, i64(lines / each), i64(warps), {},
+      [&](Value *group, ArrayRef<Value *>) {
+        Value *firstLine = b.CreateMul(b.CreateTrunc(group, b.getInt32Ty()), i32(each));
+        Value *line = b.CreateAdd(firstLine, b.CreateURem(lane, i32(each)));
+        Value *linePoint = b.CreateAdd(lineSpan.base, wide(line));
+        values[point.getArgument(1 - along)] = clamp(linePoint, lineSpan);
+        values[point.getArgument(along)] = span.base;
+        for (mlir::Operation &before : point.without_terminator())
+          if (&before != read && !failed())
+            emitOp(&before);
+        Value *exists = emitReadMask(*this, read);
+        if (!lineSpan.isFull)
+          exists = emitAnd(exists, b.CreateICmpSLT(linePoint, lineSpan.end));
+        Value *offset = emitIndex(tgl::elementOffset(buffer.type, read.getSubscriptExprs()));
+        if (exists)
+          offset = b.CreateSelect(exists, offset, i64(-1));
+        Value *low = b.CreateTrunc(offset, b.getInt32Ty()),
+              *high = b.CreateTrunc(b.CreateLShr(offset, 32), b.getInt32Ty());
+        for (int64_t first = 0; first < each * perLine; first += warpThreads) {
+          Value *piece = b.CreateAdd(lane, i32(first));
+          Value *inGroup = b.CreateUDiv(piece, i32(perLine));
+          CopyPlace place{b.CreateAdd(firstLine, inGroup),
+                          b.CreateMul(b.CreateURem(piece, i32(perLine)), i32(vector))};
+          Value *start =
+              b.CreateOr(lanesValue(low, inGroup), b.CreateShl(lanesValue(high, inGroup), 32));
+          Value *isThere = exists ? b.CreateICmpSGE(start, i64(0)) : nullptr;
+          if (!span.isFull)
+            isThere = emitAnd(
+                isThere, b.CreateICmpSLT(b.CreateAdd(span.base, wide(place.position)), span.end));
+          auto copy = [&] {
+            copyVector(op, place, buffer, b.CreateAdd(start, wide(place.position)), isThere);
+          };
+          if (first + warpThreads <= each * perLine)
+            copy();
+          else
+            emitIf(b.CreateICmpULT(piece, i32(each * perLine)), copy);
+        }
+        return Values();
+      },
+      "lines");
 }

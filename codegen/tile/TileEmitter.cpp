@@ -109,11 +109,17 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
       })
       .Case([&](tile::MmaOp mma) { emitMma(mma); })
       .Case([&](tile::MapOp map) { emitMap(map); })
+      .Case([&](tile::OperandOp operand) { emitOperand(operand); })
       .Case([&](tile::InitOp init) { emitInit(init); })
       .Case([&](tile::ReduceOp reduce) { emitStateReduce(reduce); })
       .Case([&](tile::FinishOp finish) { emitFinish(finish); })
       .Case([&](tile::StoreOp store) { emitStore(store); })
-      .Default([&](mlir::Operation *other) { fail(other, "is not of the placed stage"); });
+      .Default([&](mlir::Operation *other) {
+        // Scalars that are the same for all threads.
+        if (isa<tile::TileDialect>(other->getDialect()) || other->getNumRegions())
+          return fail(other, "is not of the placed stage");
+        emitOp(other);
+      });
 }
 
 void TileEmitter::emitTileFor(tile::ForOp op) {
@@ -223,9 +229,10 @@ Value *TileEmitter::clamp(Value *point, const Span &span) {
 //===----------------------------------------------------------------------===//
 
 void TileEmitter::emitMma(tile::MmaOp op) {
-  tile::SharedType aType = op.getA().getType(), bType = op.getB().getType();
+  auto aType = dyn_cast<tile::SharedType>(op.getA().getType()); // null: in registers
+  tile::SharedType bType = op.getB().getType();
   Layout layout = layoutOf(op.getType().getShape(), op.getType().getLayout());
-  Mma core(b, mmaType(aType));
+  Mma core(b, mmaType(bType));
   unsigned rowBlocks = layout.tile.rows / layout.tile.warpRows / 16,
            columnBlocks = layout.tile.columns / layout.tile.warpColumns / 16;
   std::vector<std::array<Value *, 4>> sums(rowBlocks * columnBlocks * 2);
@@ -262,8 +269,11 @@ void TileEmitter::emitMma(tile::MmaOp op) {
       }
     return terms;
   };
-  for (unsigned step = 0; step < Mma::steps; ++step) {
-    Words rows = load(op.getA(), aType, layout.corner.row, rowBlocks, step);
+  unsigned steps =
+      bType.getShape()[1] * bType.getElementType().getIntOrFloatBitWidth() / 32 / Mma::stepWords;
+  for (unsigned step = 0; step < steps; ++step) {
+    Words rows = aType ? load(op.getA(), aType, layout.corner.row, rowBlocks, step)
+                       : factorOf(op.getA(), core, rowBlocks, step);
     Words columns = load(op.getB(), bType, layout.corner.column, columnBlocks, step);
     if (!op.getSplit()) {
       multiply(rows, columns);
@@ -281,40 +291,111 @@ void TileEmitter::emitMma(tile::MmaOp op) {
     append_range(result, fragment);
 }
 
-void TileEmitter::emitMap(tile::MapOp op) {
-  Layout layout = layoutOf(op.getType().getShape(), op.getType().getLayout());
-  const Span rows = spans[op.getSpans()[0]], columns = spans[op.getSpans()[1]];
-  mlir::Block &point = op.getBody().front();
+/// The rows of a factor in registers, and the 16 columns of a step: two accumulators side by side.
+SmallVector<std::array<Value *, 4>> TileEmitter::factorOf(mlir::Value factor, Mma &core,
+                                                          unsigned rowBlocks, unsigned step) {
+  constexpr unsigned columnsOfAccumulator = 8, partsOfAccumulator = 4;
+  auto type = cast<tile::TileType>(factor.getType());
+  unsigned perRow = type.getShape()[1] / columnsOfAccumulator;
+  SmallVector<std::array<Value *, 4>> words;
+  for (unsigned block = 0; block < rowBlocks; ++block) {
+    std::array<Value *, 4> &own = words.emplace_back();
+    for (unsigned word = 0; word < own.size(); ++word) {
+      // a0, a1: rows g and g + 8 of the first accumulator; a2, a3: of the second.
+      unsigned first = (block * perRow + 2 * step + word / 2) * partsOfAccumulator + 2 * (word % 2);
+      Value *pair = PoisonValue::get(FixedVectorType::get(b.getInt16Ty(), 2));
+      for (unsigned half = 0; half < 2; ++half)
+        pair = b.CreateInsertElement(pair, core.narrow(parts[factor][first + half]), half);
+      own[word] = b.CreateBitCast(pair, b.getInt32Ty());
+    }
+  }
+  return words;
+}
+
+void TileEmitter::setInputs(tile::PointsOp op, unsigned number, unsigned row) {
+  for (auto [argument, input] : zip_equal(op.getInputArguments(), op.getInputs())) {
+    bool isOfRows = cast<tile::TileType>(input.getType()).getShape().size() == 1;
+    values[argument] = parts[input][isOfRows ? row : number];
+  }
+}
+
+TileEmitter::Values TileEmitter::emitPoints(tile::PointsOp op, tile::TileType type, bool hasFill) {
+  Layout layout = layoutOf(type.getShape(), type.getLayout());
+  const Span rows = spans[op.getSpans()[0]];
+  mlir::Block &point = *op.getPoint();
   Values result;
+  auto take = [&](Value *exists) {
+    emitPoint(point);
+    Value *value = valueOf(op.getYielded());
+    result.push_back(exists && hasFill
+                         ? b.CreateSelect(exists, value, Constant::getNullValue(value->getType()))
+                         : value);
+  };
+  if (type.getShape().size() == 1) {
+    for (unsigned row = 0; row < layout.numRows && !failed(); ++row) {
+      values[point.getArgument(0)] = clamp(rowOf(layout, row, rows), rows);
+      setInputs(op, row, row);
+      take(nullptr);
+    }
+    return result;
+  }
+  const Span columns = spans[op.getSpans()[1]];
   for (unsigned number = 0; number < layout.numAccumulators && !failed(); ++number) {
     auto [row, column] = pointOf(layout, number, rows, columns);
     values[point.getArgument(0)] = clamp(row, rows);
     values[point.getArgument(1)] = clamp(column, columns);
-    for (auto [argument, input] : zip_equal(point.getArguments().drop_front(2), op.getInputs()))
-      values[argument] = parts[input][number];
-    emitPoint(point);
-    result.push_back(valueOf(point.getTerminator()->getOperand(0)));
+    setInputs(op, number, rowNumber(layout, number));
+    // What rows that do not exist have does not come to others.
+    take(columns.isFull ? nullptr : b.CreateICmpSLT(column, columns.end));
   }
-  parts[op] = result;
+  return result;
+}
+
+void TileEmitter::emitMap(tile::MapOp op) {
+  parts[op] = emitPoints(cast<tile::PointsOp>(op.getOperation()), op.getType(), false);
+}
+
+void TileEmitter::emitOperand(tile::OperandOp op) {
+  parts[op] = emitPoints(cast<tile::PointsOp>(op.getOperation()), op.getType(), true);
 }
 
 void TileEmitter::emitStore(tile::StoreOp op) {
   auto type = cast<tile::TileType>(op.getInputs()[0].getType());
-  if (type.getShape().size() != 1)
-    return fail(op, "stores of two dims are not translated yet");
+  auto points = cast<tile::PointsOp>(op.getOperation());
   Layout layout = layoutOf(type.getShape(), type.getLayout());
   const Span rows = spans[op.getSpans()[0]];
   mlir::Block &point = op.getBody().front();
-  // Four lanes have each row.
-  Value *isFirst = b.CreateICmpEQ(b.CreateAnd(lane, i32(3)), i32(0));
+  bool isOfRows = type.getShape().size() == 1;
   for (unsigned number = 0; number < layout.numRows; ++number) {
     Value *row = rowOf(layout, number, rows);
-    Value *exists = rows.isFull ? isFirst : b.CreateAnd(isFirst, b.CreateICmpSLT(row, rows.end));
-    emitIf(exists, [&] {
+    Value *exists = rows.isFull ? nullptr : b.CreateICmpSLT(row, rows.end);
+    if (isOfRows) // four lanes have each row
+      exists = emitAnd(exists, b.CreateICmpEQ(b.CreateAnd(lane, i32(3)), i32(0)));
+    auto emitRow = [&] {
       values[point.getArgument(0)] = row;
-      for (auto [argument, input] : zip_equal(point.getArguments().drop_front(1), op.getInputs()))
-        values[argument] = parts[input][number];
-      emitPoint(point);
-    });
+      if (isOfRows) {
+        setInputs(points, number, number);
+        return emitPoint(point);
+      }
+      const Span columns = spans[op.getSpans()[1]];
+      for (unsigned element = 0; element < layout.numAccumulators; ++element) {
+        if (rowNumber(layout, element) != number)
+          continue;
+        Value *column = pointOf(layout, element, rows, columns).second;
+        auto emitElement = [&] {
+          values[point.getArgument(1)] = column;
+          setInputs(points, element, number);
+          emitPoint(point);
+        };
+        if (columns.isFull)
+          emitElement();
+        else
+          emitIf(b.CreateICmpSLT(column, columns.end), emitElement);
+      }
+    };
+    if (exists)
+      emitIf(exists, emitRow);
+    else
+      emitRow();
   }
 }

@@ -75,6 +75,14 @@ private:
   void emitStage(tile::StageOp op);
   void emitMma(tile::MmaOp op);
   void emitMap(tile::MapOp op);
+  /// An operand that stays in registers.
+  void emitOperand(tile::OperandOp op);
+  /// The region at all points of a thread; with `hasFill`, 0 at columns that do not exist.
+  Values emitPoints(tile::PointsOp op, tile::TileType type, bool hasFill);
+  /// Sets the region's arguments to elements of its inputs.
+  void setInputs(tile::PointsOp op, unsigned number, unsigned row);
+  llvm::SmallVector<std::array<Value *, 4>> factorOf(mlir::Value factor, Mma &core,
+                                                     unsigned rowBlocks, unsigned step);
   void emitInit(tile::InitOp op);
   void emitStateReduce(tile::ReduceOp op);
   void emitFinish(tile::FinishOp op);
@@ -92,6 +100,13 @@ private:
   /// element that does.
   Value *setCopyPoint(tile::CopyOp op, CopyPlace place);
   Value *sharedAddress(tile::CopyOp op, CopyPlace place);
+  static constexpr unsigned vectorBytes = 16; ///< that cp.async copies
+  /// Copies of lines whose places are computed.
+  void emitLineCopies(tile::CopyOp op, tgl::ReadOp read);
+  /// Of 16 bytes from an element on, or of zeros where they do not exist (null: they do).
+  void copyVector(tile::CopyOp op, CopyPlace place, const Buffer &buffer, Value *offset,
+                  Value *exists);
+  static int64_t linesOf(tile::SharedType type);
   static MmaSharedLayout sharedLayout(tile::SharedType type);
   static MmaType mmaType(tile::SharedType type);
 

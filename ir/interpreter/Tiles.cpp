@@ -96,8 +96,9 @@ public:
   using Node::Node;
   llvm::SmallVector<int64_t> shape;
   llvm::SmallVector<Slot> spans, indices, inputs, elements;
-  Slot yielded = noSlot, result = noSlot; // both or none
-  bool hasFill = false;                   // points that do not exist are 0
+  llvm::SmallVector<unsigned> pointsOfInputs; // that have one element: those of a row, or 1
+  Slot yielded = noSlot, result = noSlot;     // both or none
+  bool hasFill = false;                       // points that do not exist are 0
   Code body;
 
   void run(Frame &frame) const override {
@@ -120,8 +121,8 @@ public:
       }
       if (!frame.step(this))
         return;
-      for (auto [input, element] : llvm::zip_equal(inputs, elements))
-        frame.slots[element] = frame.slots[input + number];
+      for (auto [input, element, points] : llvm::zip_equal(inputs, elements, pointsOfInputs))
+        frame.slots[element] = frame.slots[input + number / points];
       frame.run(body);
       if (result != noSlot)
         frame.slots[result + number] = frame.slots[yielded];
@@ -183,8 +184,11 @@ static void compilePoints(Compiler &compiler, tile::PointsOp op, mlir::Value res
   }
   for (mlir::Value index : op.getIndexArguments())
     node->indices.push_back(compiler.slotOf(index));
-  for (mlir::Value input : op.getInputs())
+  for (mlir::Value input : op.getInputs()) {
     node->inputs.push_back(compiler.slotOf(input));
+    size_t dims = cast<tile::TileType>(input.getType()).getShape().size();
+    node->pointsOfInputs.push_back(dims < node->shape.size() ? node->shape.back() : 1);
+  }
   for (mlir::Value element : op.getInputArguments())
     node->elements.push_back(compiler.slotOf(element));
   compiler.compileBlock(*op.getPoint(), node->body);

@@ -211,13 +211,19 @@ void SharedType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult SharedType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape, Type element,
-                                 bool) {
-  constexpr int64_t depthBytes = 128; // MmaSharedLayout
+                                 bool kMajor) {
+  constexpr int64_t depthBytes = 128, chunkBytes = 16, exchangedChunks = 8; // MmaSharedLayout
   if (failed(verifyShape(emitError, shape, 2, 2)))
     return failure();
   if (!element.isBF16() && !element.isF16() && !element.isF32())
     return emitError() << "expected elements of bf16, f16 or f32, found " << element;
-  if (shape[0] % 16 != 0 || shape[1] * element.getIntOrFloatBitWidth() / 8 != depthBytes)
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  bool isWhole = shape[1] * elementBytes == depthBytes;
+  // Lines of other lengths are as many as a product takes at a time, and exchange their own chunks.
+  int64_t chunks = shape[0] * elementBytes / chunkBytes;
+  bool isSteps = !kMajor && elementBytes == 2 && shape[1] % 16 == 0 &&
+                 (chunks % exchangedChunks == 0 || llvm::isPowerOf2_64(chunks));
+  if (shape[0] % 16 != 0 || (!isWhole && !isSteps))
     return emitError() << "expected a multiple of 16 by " << depthBytes << " bytes";
   return success();
 }

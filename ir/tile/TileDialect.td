@@ -104,7 +104,7 @@ def SharedType : Tile_Type<"Shared", "shared"> {
     `!tile.shared<128x64xbf16, k_major>`: M (or N) by K.
     Lines of memory run along K where it is `k_major`, else along M or N (`mn_major`); 16-byte
     chunks of a line are exchanged so that ldmatrix has no bank conflicts
-    (codegen/nvgpu/Mma.h, MmaSharedLayout).
+    (codegen/nvgpu/Mma.h, MmaSharedLayout). A line along K has 128 bytes; there are any number of lines.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "bool":$kMajor);
   let hasCustomAssemblyFormat = 1;

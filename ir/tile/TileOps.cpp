@@ -179,6 +179,10 @@ static std::optional<LoopRange> loopOf(Value index) {
 }
 
 bool tile::isMultipleEverywhere(ValueExpr expr, int64_t number) {
+  // Whatever numbers the terms are multiples of, quotients among them.
+  if (llvm::all_of(expr.expr().terms(),
+                   [&](const IndexExpr::Term &term) { return term.coefficient % number == 0; }))
+    return true;
   auto isMultiple = [&](const ValueExpr &one) {
     std::optional<int64_t> constant = one.asConstant();
     return constant && *constant % number == 0;
@@ -186,11 +190,12 @@ bool tile::isMultipleEverywhere(ValueExpr expr, int64_t number) {
   SmallVector<Value> operands(expr.operands());
   for (Value operand : operands) {
     std::optional<int64_t> step = stepAlong(expr, operand);
-    std::optional<LoopRange> loop = loopOf(operand);
-    if (!step || (!loop && !isa<BlockArgument>(operand)))
+    if (!step)
       return false;
-    bool moves = *step % number == 0 ||
-                 (loop && *step * loop->step % number == 0 && isMultiple(loop->low * *step));
+    // Whatever number it is, or one that a loop reaches from where it begins.
+    std::optional<LoopRange> loop = loopOf(operand);
+    bool moves = *step % number == 0 || (loop && *step * loop->step % number == 0 &&
+                                         isMultipleEverywhere(loop->low * *step, number));
     if (!moves)
       return false;
     expr = expr.substitute(operand, ValueExpr(int64_t(0)));

@@ -138,7 +138,7 @@ def Tile_ZeroOp : Tile_Op<"zero", [Pure]> {
 }
 
 def Tile_OperandOp : Tile_Op<"operand", [RecursiveMemoryEffects, SingleBlock, NamedArguments,
-                                    PointsOp]> {
+                                    PointsOp, AttrSizedOperandSegments]> {
   let summary = "an operand of a product: its elements are computed where they are needed";
   let description = [{
     The region yields an element in the compute type of the tile's element type, of which it must be
@@ -150,12 +150,15 @@ def Tile_OperandOp : Tile_Op<"operand", [RecursiveMemoryEffects, SingleBlock, Na
       tile.yield %x : f32
     }
     ```
+
+    With inputs, as of `tile.map`, its elements come from tiles of registers, in which it stays: the left factor
+    of a second product, such as the probabilities of attention.
   }];
-  let arguments = (ins Variadic<SpanType>:$spans, OptionalAttr<StrArrayAttr>:$names);
+  let arguments = (ins Variadic<SpanType>:$spans, Variadic<TileType>:$inputs, OptionalAttr<StrArrayAttr>:$names);
   let results = (outs TileType:$result);
   let regions = (region SizedRegion<1>:$body);
-  let builders = [OpBuilder<(ins "TileType":$result, "::mlir::ValueRange":$spans)>];
-  let extraClassDeclaration = "::mlir::OperandRange getInputs() { return getOperation()->getOperands().drop_front(getSpans().size()); }";
+  let builders = [OpBuilder<(ins "TileType":$result, "::mlir::ValueRange":$spans,
+                                 CArg<"::mlir::ValueRange", "{}">:$inputs)>];
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
@@ -181,7 +184,8 @@ def Tile_MapOp : Tile_Op<"map", [RecursiveMemoryEffects, SingleBlock, NamedArgum
                             PointsOp, AttrSizedOperandSegments]> {
   let summary = "computes a tile element by element";
   let description = [{
-    Points that do not exist have any value. The region may read tensors, and writes none.
+    Points that do not exist have any value. The region may read tensors, and writes none. An input of one dim
+    has a value for each row of a result of two.
 
     ```mlir
     %v = tile.map (%i in %m, %j in %n) (%p = %dot : !tile.tile<128x64xf32>) -> !tile.tile<128x64xf32> {
@@ -275,9 +279,11 @@ def Tile_AllocOp : Tile_Op<"alloc"> {
 def Tile_CopyOp : Tile_Op<"copy", [SingleBlock, NamedArguments, PointsOp]> {
   let summary = "elements to shared memory, by all threads of the block";
   let description = [{
-    `registers`: each thread evaluates elements and stores them. `cp_async`: the region is one read,
+    `registers`: each thread evaluates elements and stores them. `cp_async`: the region ends in a read,
     of which 16 bytes are neighbours, and the copies are in flight until they are committed and
-    awaited. Points that do not exist are 0 in both.
+    awaited. What stands before the read finds the place of a line in memory, such as the page that a table
+    names: a thread evaluates it once for each line. Points that do not exist, and those whose read has a
+    condition that does not hold, are 0.
 
     ```mlir
     tile.copy cp_async (%i in %m, %k in %d) to %a : !tile.shared<128x64xbf16, k_major> {
@@ -366,7 +372,7 @@ def Tile_IfOp : Tile_Op<"if", [RecursiveMemoryEffects, SingleBlock, NoTerminator
 }
 
 def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
-  let summary = "c + a b^T by mma.sync, of operands in shared memory";
+  let summary = "c + a b^T by mma.sync, of operands in shared memory, or a in registers";
   let description = [{
     ```mlir
     %n = tile.mma %a, %b, %c : !tile.shared<128x64xbf16, k_major>, !tile.shared<64x64xbf16, k_major>,
@@ -374,8 +380,11 @@ def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
     ```
 
     `split`: as of `tile.dot`. A thread makes the terms of the words that it has loaded, in registers.
+
+    A factor `a` in registers has the layout of accumulators. Its warps stand one above the other, so that a
+    thread has what it needs: two accumulators of 16 x 8 are a factor of 16 x 16.
   }];
-  let arguments = (ins SharedType:$a, SharedType:$b, TileType:$c, UnitAttr:$split);
+  let arguments = (ins AnyTypeOf<[SharedType, TileType]>:$a, SharedType:$b, TileType:$c, UnitAttr:$split);
   let results = (outs TileType:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$c,
                                  CArg<"bool", "false">:$split)>];

@@ -36,9 +36,11 @@ static void buildPoints(OpBuilder &builder, OperationState &state, ValueRange sp
     block.addArgument(argumentTypeOf(input.getType()), state.location);
 }
 
-void OperandOp::build(OpBuilder &builder, OperationState &state, TileType result,
-                      ValueRange spans) {
-  buildPoints(builder, state, spans, {});
+void OperandOp::build(OpBuilder &builder, OperationState &state, TileType result, ValueRange spans,
+                      ValueRange inputs) {
+  buildPoints(builder, state, spans, inputs);
+  state.getOrAddProperties<Properties>().setOperandSegmentSizes(
+      {int32_t(spans.size()), int32_t(inputs.size())});
   state.addTypes(result);
 }
 void MapOp::build(OpBuilder &builder, OperationState &state, TileType result, ValueRange spans,
@@ -148,7 +150,7 @@ static LogicalResult verifyPoints(PointsOp op, llvm::ArrayRef<int64_t> shape, Ty
   llvm::SmallVector<Type> arguments(shape.size(), IndexType::get(op.getContext()));
   for (Value input : op.getInputs()) {
     auto type = cast<TileType>(input.getType());
-    if (type.getShape() != shape)
+    if (type.getShape() != shape.take_front(type.getShape().size()))
       return op->emitOpError() << "expected inputs of the spans' shape, found " << type;
     arguments.push_back(argumentTypeOf(type));
   }
@@ -194,17 +196,33 @@ static ParseResult parseWithResult(OpAsmParser &parser, OperationState &result,
 
 ParseResult OperandOp::parse(OpAsmParser &parser, OperationState &result) {
   PointsSyntax points;
-  return parseWithResult(parser, result, points);
+  if (parseWithResult(parser, result, points))
+    return failure();
+  result.getOrAddProperties<Properties>().setOperandSegmentSizes(
+      {int32_t(points.spans.size()), int32_t(points.inputs.size())});
+  return success();
 }
 void OperandOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printSpans(printer, *this);
+  printInputs(printer, *this);
   printer << " -> " << getType();
   printPoint(printer, *this);
 }
+/// Inputs are where the result is.
+template <typename Op> static LogicalResult verifyInputLayouts(Op op) {
+  for (Value input : op.getInputs())
+    if (cast<TileType>(input.getType()).getLayout() != op.getType().getLayout())
+      return op.emitOpError() << "expected inputs in the result's layout, found "
+                              << input.getType();
+  return success();
+}
+
 LogicalResult OperandOp::verify() {
   if (getType().getShape().size() != 2)
     return emitOpError() << "expected two dims, found " << getType();
+  if (failed(verifyInputLayouts(*this)))
+    return failure();
   if (failed(verifyReadsAlone(*this)))
     return failure();
   return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));
@@ -226,10 +244,7 @@ void MapOp::print(OpAsmPrinter &printer) {
   printPoint(printer, *this);
 }
 LogicalResult MapOp::verify() {
-  for (Value input : getInputs())
-    if (cast<TileType>(input.getType()).getLayout() != getType().getLayout())
-      return emitOpError() << "expected inputs in the result's layout, found " << input.getType();
-  if (failed(verifyReadsAlone(*this)))
+  if (failed(verifyInputLayouts(*this)) || failed(verifyReadsAlone(*this)))
     return failure();
   return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));
 }
@@ -293,8 +308,9 @@ LogicalResult CopyOp::verify() {
   SharedType type = getTarget().getType();
   if (failed(verifyReadsAlone(*this)))
     return failure();
-  bool isRead = isa<ReadOp>(getPoint()->front()) && getPoint()->getOperations().size() == 2;
-  if (getKind() == CopyKind::CpAsync && !isRead)
-    return emitOpError("expected a region that reads one element, as cp_async copies bytes");
+  auto read = getYielded() ? getYielded().getDefiningOp<ReadOp>() : ReadOp();
+  bool isLast = read && read->getNextNode() == getPoint()->getTerminator();
+  if (getKind() == CopyKind::CpAsync && (!isLast || read.getFill()))
+    return emitOpError("expected a region that ends in a read, as cp_async copies bytes");
   return verifyPoints(*this, type.getShape(), getComputeType(type.getElementType()));
 }

@@ -62,11 +62,22 @@ LogicalResult DotOp::verify() {
 LogicalResult MmaOp::verify() {
   if (!getType().getLayout())
     return emitOpError() << "expected sums in a layout, found " << getType();
-  if (getSplit() != getA().getType().getElementType().isF32())
+  TileType inRegisters = dyn_cast<TileType>(getA().getType());
+  llvm::ArrayRef<int64_t> shape =
+      inRegisters ? inRegisters.getShape() : cast<SharedType>(getA().getType()).getShape();
+  Type element = inRegisters ? inRegisters.getElementType()
+                             : cast<SharedType>(getA().getType()).getElementType();
+  if (inRegisters &&
+      (inRegisters.getLayout() != getType().getLayout() ||
+       cast<MmaLayoutAttr>(getType().getLayout()).getWarpColumns() != 1 || element.isF32()))
+    return emitOpError() << "expected a factor of 16 bits in the layout of the sums, by warps one "
+                            "above the other, found "
+                         << getA().getType();
+  if (getSplit() != element.isF32())
     return emitOpError() << "expected operands to be split where they are f32, found "
                          << getA().getType();
-  return verifyProduct(*this, getA().getType().getShape(), getA().getType().getElementType(),
-                       getB().getType().getShape(), getB().getType().getElementType(), getType());
+  return verifyProduct(*this, shape, element, getB().getType().getShape(),
+                       getB().getType().getElementType(), getType());
 }
 
 LogicalResult tile::ReduceOp::verify() {

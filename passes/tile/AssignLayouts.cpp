@@ -16,10 +16,13 @@ namespace tegula {
 #include "passes/tile/TilePasses.h.inc"
 } // namespace tegula
 
-/// Warps one above the other, of 32 rows where that comes out even.
-static tile::MmaLayoutAttr layoutFor(MLIRContext *context, int64_t rows) {
+static bool isInRegisters(tile::OperandOp operand) { return !operand.getInputs().empty(); }
+
+/// Warps one above the other, of 32 rows where that comes out even; of 16 where each carries the
+/// sums of a second product too.
+static tile::MmaLayoutAttr layoutFor(MLIRContext *context, int64_t rows, bool isChained) {
   constexpr int64_t maxWarps = 8, usualRows = 32, minRows = 16;
-  int64_t each = rows % usualRows == 0 ? usualRows : minRows;
+  int64_t each = rows % usualRows == 0 && !isChained ? usualRows : minRows;
   while (rows / each > maxWarps)
     each *= 2;
   return tile::MmaLayoutAttr::get(context, rows / each, 1);
@@ -84,27 +87,36 @@ static LogicalResult place(tile::KernelOp kernel) {
   kernel.getBody().walk([&](tile::DotOp dot) { products.push_back(dot); });
   if (products.empty())
     return success();
+  auto operandOf = [](Value factor) { return factor.getDefiningOp<tile::OperandOp>(); };
   tile::MmaLayoutAttr layout =
-      layoutFor(kernel.getContext(), products.front().getType().getShape()[0]);
-  constexpr int64_t depthBytes = 128;
+      layoutFor(kernel.getContext(), products.front().getType().getShape()[0],
+                llvm::any_of(products, [&](tile::DotOp dot) {
+                  return operandOf(dot.getA()) && isInRegisters(operandOf(dot.getA()));
+                }));
+  constexpr int64_t depthBytes = 128, stepBytes = 32;
   for (tile::DotOp dot : products) {
-    auto a = dot.getA().getDefiningOp<tile::OperandOp>(),
-         b = dot.getB().getDefiningOp<tile::OperandOp>();
+    tile::OperandOp a = operandOf(dot.getA()), b = operandOf(dot.getB());
     int64_t bytes = dot.getA().getType().getShape()[1] *
                     dot.getA().getType().getElementType().getIntOrFloatBitWidth() / 8;
     auto isOfProducts = [](tile::OperandOp operand) {
       return operand && llvm::all_of(operand->getUsers(), llvm::IsaPred<tile::DotOp>);
     };
     bool isSplit = dot.getSplit() == dot.getA().getType().getElementType().isF32();
-    if (!isOfProducts(a) || !isOfProducts(b) || bytes != depthBytes || !isSplit)
+    if (!isOfProducts(a) || !isOfProducts(b) || !isSplit || isInRegisters(b))
       return success(); // it stays abstract
+    // A line in memory along K has a length, a factor in registers and lines across K have steps.
+    bool isInSteps = isInRegisters(a) && !isKMajor(b) && bytes % stepBytes == 0;
+    if (bytes != depthBytes && !isInSteps)
+      return success();
   }
   DenseMap<Operation *, Value> shared; // by operand, which several products may have
   for (tile::DotOp dot : products) {
     for (Value operand : {dot.getA(), dot.getB()}) {
       Value &place = shared[operand.getDefiningOp()];
       if (!place)
-        place = placeOperand(operand.getDefiningOp<tile::OperandOp>(), kernel.getBody().front());
+        place = isInRegisters(operandOf(operand))
+                    ? operand
+                    : placeOperand(operandOf(operand), kernel.getBody().front());
     }
     OpBuilder builder(dot);
     auto mma =
@@ -114,7 +126,8 @@ static LogicalResult place(tile::KernelOp kernel) {
     dot.erase();
   }
   for (auto [operand, place] : shared)
-    operand->erase();
+    if (!isInRegisters(cast<tile::OperandOp>(operand)))
+      operand->erase();
   synchronize(kernel.getBody().front());
   kernel.getBody().walk([&](Operation *op) {
     for (Value result : op->getResults())

@@ -17,19 +17,37 @@ namespace tegula {
 #include "passes/tile/TilePasses.h.inc"
 } // namespace tegula
 
+/// Whether the ops before the read, which find its place, are the same along a line.
+static bool areOfLines(Block &point, tgl::ReadOp read, BlockArgument along) {
+  llvm::SmallPtrSet<Value, 8> varies{along};
+  for (Operation &op : point.without_terminator()) {
+    bool isLast = &op == read;
+    if (op.getNumRegions() || isLast != (op.getNextNode() == point.getTerminator()))
+      return false;
+    for (Value operand : op.getOperands())
+      if (varies.contains(operand)) {
+        if (isLast && operand != along)
+          return false;
+        varies.insert_range(op.getResults());
+      }
+  }
+  return !read.getGuard() || !varies.contains(read.getGuard());
+}
+
 /// Whether 16 bytes of a line are neighbours in memory, begin at a multiple of that, and exist
 /// together.
 static bool canCopyVectors(tile::CopyOp copy) {
   Block &point = copy.getBody().front();
   auto read = copy.getYielded().getDefiningOp<tgl::ReadOp>();
-  if (!read || &point.front() != read || point.getOperations().size() != 2 || read.getFill() ||
-      read.getGuard() || read.getChecked() || !read.getExactExprs().empty())
+  if (!read || read->getBlock() != &point || read.getFill() || !read.getExactExprs().empty())
     return false;
   tile::SharedType type = copy.getTarget().getType();
   if (read.getTensorType().getElementType() != type.getElementType())
     return false;
   int64_t vector = 128 / type.getElementType().getIntOrFloatBitWidth();
   unsigned along = type.getKMajor() ? 1 : 0;
+  if (!areOfLines(point, read, point.getArgument(along)))
+    return false;
   ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
   if (stepAlong(offset, point.getArgument(along)) != 1)
     return false;

@@ -103,7 +103,7 @@ bool Nest::matchStep(tile::ForOp inner) {
       commit = one;
     else if (auto one = dyn_cast<tile::AwaitOp>(op); one && !await)
       await = one;
-    else if (!isPure(&op) && !isa<tile::MmaOp, tile::MapOp>(op))
+    else if (!isPure(&op) && !isa<tile::MmaOp, tile::MapOp, tile::OperandOp>(op))
       return false;
   }
   if (barriers.size() != 2 || copies.empty() || !commit || !await ||
@@ -289,9 +289,11 @@ static int64_t otherBytes(tile::KernelOp kernel, ArrayRef<Nest> nests) {
   return bytes;
 }
 
-/// As many stages as hide the latency of memory, or as fit; less than 2: none.
-static unsigned numStages(const Nest &nest, int64_t bytes) {
-  constexpr int64_t usual = 4, blocks = 2;
+/// As many stages as hide the latency of memory, or as fit; less than 2: none. Blocks of one warp
+/// share a multiprocessor with those of its other partitions.
+static unsigned numStages(const Nest &nest, int64_t bytes, int64_t threads) {
+  constexpr int64_t usual = 4, warpThreads = 32;
+  const int64_t blocks = threads == warpThreads ? 4 : 2;
   int64_t most = std::min(usual, nest.knownSteps().value_or(usual));
   int64_t fit = bytes / blocks / nest.stageBytes();
   return std::min(most, fit < 2 ? std::min<int64_t>(2, bytes / nest.stageBytes()) : fit);
@@ -320,7 +322,8 @@ struct PipelineLoopsPass : Counted<tegula::impl::PipelineLoopsPassBase<PipelineL
         ++together[placeOf(kernel, nest)];
       SmallVector<unsigned> counts;
       for (const Nest &nest : nests)
-        counts.push_back(numStages(nest, bytes / together[placeOf(kernel, nest)]));
+        counts.push_back(
+            numStages(nest, bytes / together[placeOf(kernel, nest)], *kernel.getThreads()));
       for (auto [nest, stages] : llvm::zip_equal(nests, counts)) {
         if (stages < 2)
           continue;

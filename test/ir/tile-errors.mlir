@@ -126,7 +126,7 @@ tgl.kernel @bytes() sizes [] {
       %i = tile.span 0 to 64 : !tile.span<64>
       %0 = tile.alloc : !tile.shared<64x64xbf16, k_major>
       %zero = arith.constant 0.0 : f32
-      // expected-error @+1 {{expected a region that reads one element, as cp_async copies bytes}}
+      // expected-error @+1 {{expected a region that ends in a read, as cp_async copies bytes}}
       tile.copy cp_async (%a in %i, %b in %i) to %0 : !tile.shared<64x64xbf16, k_major> {
         tile.yield %zero : f32
       }
