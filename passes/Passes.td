@@ -414,6 +414,26 @@ def ReduceInTilesPass : Pass<"tgl-reduce-in-tiles", "::tegula::tgl::KernelOp"> {
                  Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
 }
 
+def SplitTileLoopsPass : Pass<"tgl-split-tile-loops", "::tegula::tgl::KernelOp"> {
+  let summary = "divides tile loops of few rows among blocks, and ends them where masks do";
+  let description = [{
+    Attention at a step of decoding has a row or a few for each sequence and group of heads, and a long loop over
+    keys. `parallel (b, g, r) { tiles (j = 0 to T) { m' = max(m, ..); l' = l*exp(m - m') + .. }; o = acc/l }` becomes
+    `parallel (part, b, g, r) { tiles (j of the part) { .. }; write m, l, acc of the part }` and a statement that merges parts: the
+    largest m, and sums of l*exp(m_part - m). That the loop's values merge so is derived from how a turn changes
+    them (`passes/schedule/LoopStates.h`), whatever softmax or other sum it is.
+
+    A mask without which a turn changes nothing (`t < len[b]`, a window) bounds the loop, also where data gives it: blocks
+    whose part is behind the end write that they have seen nothing.
+
+    *Why here*: nests are final, and axes are still those of the program, of which some are rows of one tile.
+    *Rounding*: sums are added up in another, fixed order.
+    *Stops*: at sizes that are not known, where the strategy `tile-loop` takes the statement, at values of which parts cannot be merged, and where
+    blocks already fill the machine.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
+}
+
 def FuseVariancesPass : Pass<"tgl-fuse-variances", "::tegula::tgl::KernelOp"> {
   let summary = "computes a variance in the pass over memory that computes its mean";
   let description = [{

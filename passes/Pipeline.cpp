@@ -174,6 +174,12 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     partOptions.target = options.target.text();
     pipeline.addPreparation(createReduceInTilesPass(partOptions));
   }
+  // Loops over keys whose few rows leave most of the machine idle, while their nests are as they were made.
+  if (options.target.isGpu()) {
+    SplitTileLoopsPassOptions splitOptions;
+    splitOptions.target = options.target.text();
+    pipeline.addPreparation(createSplitTileLoopsPass(splitOptions));
+  }
   // Vectors and parts for threads come from long axes.
   CollapseAxesPassOptions collapseOptions;
   collapseOptions.alike = options.target.isGpu();
@@ -312,6 +318,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSplitReductionsPass(); }, counters);
   registerCounted([] { return createSpreadNestsPass(); }, counters);
   registerCounted([] { return createSplitScansPass(); }, counters);
+  registerCounted([] { return createSplitTileLoopsPass(); }, counters);
   registerCounted([] { return createOrderSumsPass(); }, counters);
   registerCounted([] { return createGatherRecurrencesPass(); }, counters);
   registerCounted([] { return createInterchangeLoopsPass(); }, counters);

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
 #include "passes/fuse/RowChain.h"
+#include "strategies/few_rows/plan/FewRows.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
 
 using namespace mlir;
@@ -482,6 +483,9 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
     ParallelOp rows = Builder(*match).run();
     Matched<TileLoopPlan> plan = planTileLoop(rows);
     std::optional<Mismatch> reason = plan ? whyNotWorthIt(*plan, *match) : plan.mismatch();
+    if (reason && match->hasPowers())
+      if (Matched<FewRowsPlan> few = planFewRows(rows); few && chooseFewRowsShape(*few))
+        reason = std::nullopt;
     if (reason) {
       Mismatch why = *reason;
       why.where = product; // what the reason names is gone with the attempt

@@ -8,7 +8,9 @@
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/tile/FormTileLoops.h"
 #include "passes/tile/TilePasses.h"
+#include "strategies/FewRowsStrategy.h"
 #include "strategies/ProductReductionStrategy.h"
 #include "strategies/StatementMatches.h"
 
@@ -222,10 +224,12 @@ struct FormTilesPass : Counted<tegula::impl::FormTilesPassBase<FormTilesPass>>, 
         op.emitError() << "has a tile, but " << match.mismatch().reason;
         return signalPassFailure();
       }
-      const auto *reduction = llvm::dyn_cast_or_null<ProductReductionMatch>(*match);
-      if (!reduction)
+      if (const auto *reduction = llvm::dyn_cast_or_null<ProductReductionMatch>(*match))
+        KernelBuilder(reduction->plan, reduction->shape).run();
+      else if (const auto *few = llvm::dyn_cast_or_null<FewRowsMatch>(*match))
+        formTileLoop(few->plan, few->shape);
+      else
         continue;
-      KernelBuilder(reduction->plan, reduction->shape).run();
       ++formed;
     }
     count("kernels formed", formed);
