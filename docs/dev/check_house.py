@@ -34,7 +34,6 @@ LONG_FUNCTIONS = {
 MOST_CLASS_FILES = 4
 # Classes whose methods stand in more files, and in how many: by the top folder in which they are declared.
 SPREAD_CLASSES = {
-    "strategies:FusedTileLoop": 8,
 }
 DEFINED = re.compile(r"(\w+(?:::~?\w+)*)\s*\(")
 CLASS = re.compile(r"^(?:class|struct) (\w+)(?: final)?(?:\s*:[^;{]*)?\s*\{", re.M)

@@ -5,7 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/tile_loop/lower/FusedTileLoop.h"
+#include "strategies/tile_loop/lower/FragmentValues.h"
+#include "strategies/tile_loop/lower/ScaledValues.h"
+#include "strategies/tile_loop/lower/TileLoopProducts.h"
 
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,26 +21,29 @@ using namespace tegula;
 using namespace llvm::PatternMatch;
 using tgl::ValueExpr;
 
+FragmentValues::FragmentValues(TileLoopBlock &block, TileLoopProducts &products)
+    : c(block), e(block.e), b(block.b), products(products) {}
+
 //===----------------------------------------------------------------------===//
 // Points
 //===----------------------------------------------------------------------===//
 
-FusedTileLoop::Fragment FusedTileLoop::fragmentOf(mlir::Value value) {
-  auto found = fragments.find(value);
-  return found != fragments.end() ? found->second : Fragment{false, false, {e.valueOf(value)}};
+TileLoopBlock::Fragment FragmentValues::fragmentOf(mlir::Value value) {
+  auto found = c.fragments.find(value);
+  return found != c.fragments.end() ? found->second : Fragment{false, false, {e.valueOf(value)}};
 }
 
 /// At a point, of two rows and the columns of a thread.
-void FusedTileLoop::setOperands(mlir::Operation *op, unsigned row, unsigned column) {
+void FragmentValues::setOperands(mlir::Operation *op, unsigned row, unsigned column) {
   for (mlir::Value used : valuesUsedBy(op))
-    if (auto found = fragments.find(used); found != fragments.end())
+    if (auto found = c.fragments.find(used); found != c.fragments.end())
       e.values[used] = found->second.at(row, column);
 }
 
 /// `body` at each point of a thread that a value varies along.
-FusedTileLoop::Fragment
-FusedTileLoop::forPoints(bool rows, bool columns, const Scope *scope,
-                         function_ref<Value *(unsigned row, unsigned column)> body) {
+TileLoopBlock::Fragment
+FragmentValues::forPoints(bool rows, bool columns, const Scope *scope,
+                          function_ref<Value *(unsigned row, unsigned column)> body) {
   Fragment result{rows, columns, {}};
   unsigned numRows = rows ? 2 : 1, numColumns = columns ? scope->own() : 1;
   result.values.resize(numRows * numColumns);
@@ -49,7 +54,7 @@ FusedTileLoop::forPoints(bool rows, bool columns, const Scope *scope,
 }
 
 /// All points of a fragment.
-FusedTileLoop::Fragment FusedTileLoop::full(const Fragment &value, const Scope &scope) {
+TileLoopBlock::Fragment FragmentValues::full(const Fragment &value, const Scope &scope) {
   return forPoints(true, true, &scope,
                    [&](unsigned row, unsigned column) { return value.at(row, column); });
 }
@@ -57,7 +62,7 @@ FusedTileLoop::Fragment FusedTileLoop::full(const Fragment &value, const Scope &
 /// exp of elements as the hardware has it: 2^(x log2 e), whose relative error is that of the
 /// product, |x| 2^-24, and 2^-22 of the power. Sums and numbers of 16 bits are what becomes of
 /// elements.
-Value *FusedTileLoop::emitPoint(mlir::Operation *op, bool isElement) {
+Value *FragmentValues::emitPoint(mlir::Operation *op, bool isElement) {
   if (isElement && isa<mlir::math::ExpOp>(op) && op->getResult(0).getType().isF32()) {
     Value *scaled =
         b.CreateFMul(e.valueOf(op->getOperand(0)), ConstantFP::get(b.getFloatTy(), numbers::log2e));
@@ -67,10 +72,10 @@ Value *FusedTileLoop::emitPoint(mlir::Operation *op, bool isElement) {
   return op->getNumResults() ? e.valueOf(op->getResult(0)) : nullptr;
 }
 
-void FusedTileLoop::emitFragment(mlir::Operation *op, const Scope *scope) {
+void FragmentValues::emitFragment(mlir::Operation *op, const Scope *scope) {
   bool rows = false, columns = false;
   for (mlir::Value used : valuesUsedBy(op))
-    if (auto found = fragments.find(used); found != fragments.end()) {
+    if (auto found = c.fragments.find(used); found != c.fragments.end()) {
       rows |= found->second.rows;
       columns |= found->second.columns;
     }
@@ -81,19 +86,19 @@ void FusedTileLoop::emitFragment(mlir::Operation *op, const Scope *scope) {
     return emitPoint(op, rows && columns);
   });
   if (op->getNumResults())
-    fragments[op->getResult(0)] = result;
+    c.fragments[op->getResult(0)] = result;
 }
 
 /// Quotients by a value of rows: with the nearest number to its reciprocal, and one correction,
 /// which gives the nearest number to each (Markstein) but where that, or the correction, is too
 /// small to be a normal number.
-void FusedTileLoop::divideByRows(mlir::arith::DivFOp op, const Scope &scope) {
+void FragmentValues::divideByRows(mlir::arith::DivFOp op, const Scope &scope) {
   Fragment dividends = fragmentOf(op.getLhs()), divisors = fragmentOf(op.getRhs());
   Type *type = b.getFloatTy();
   Fragment inverses = forPoints(true, false, &scope, [&](unsigned row, unsigned) {
     return b.CreateFDiv(ConstantFP::get(type, 1), divisors.at(row, 0));
   });
-  fragments[op.getResult()] = forPoints(true, true, &scope, [&](unsigned row, unsigned column) {
+  c.fragments[op.getResult()] = forPoints(true, true, &scope, [&](unsigned row, unsigned column) {
     Value *dividend = dividends.at(row, column), *divisor = divisors.at(row, 0),
           *inverse = inverses.at(row, 0);
     Value *first = b.CreateFMul(dividend, inverse);
@@ -105,7 +110,7 @@ void FusedTileLoop::divideByRows(mlir::arith::DivFOp op, const Scope &scope) {
 
 /// Writes to a tensor of the kernel, for the rows that exist. The first of the four threads of a
 /// row writes a value that varies along rows alone.
-void FusedTileLoop::emitWrite(tgl::WriteOp op, const Scope *scope) {
+void FragmentValues::emitWrite(tgl::WriteOp op, const Scope *scope) {
   unsigned numColumns = scope ? scope->own() : 1;
   for (unsigned row = 0; row < 2; ++row) {
     auto write = [&] {
@@ -120,12 +125,12 @@ void FusedTileLoop::emitWrite(tgl::WriteOp op, const Scope *scope) {
           one();
       }
     };
-    Value *condition = rowExists[row];
-    if (tile.clusterBlocks > 1 &&
+    Value *condition = c.rowExists[row];
+    if (c.tile.clusterBlocks > 1 &&
         !(scope && scope->isSplitAcrossCluster)) // all blocks of the cluster have the same
-      condition = e.emitAnd(condition, b.CreateICmpEQ(clusterRank, i32(0)));
+      condition = e.emitAnd(condition, b.CreateICmpEQ(c.clusterRank, c.i32(0)));
     if (!scope)
-      condition = e.emitAnd(condition, b.CreateICmpEQ(b.CreateAnd(lane, i32(3)), i32(0)));
+      condition = e.emitAnd(condition, b.CreateICmpEQ(b.CreateAnd(c.lane, c.i32(3)), c.i32(0)));
     if (condition)
       e.emitIf(condition, write);
     else
@@ -138,63 +143,47 @@ void FusedTileLoop::emitWrite(tgl::WriteOp op, const Scope *scope) {
 //===----------------------------------------------------------------------===//
 
 /// The columns of a nest with one axis.
-FusedTileLoop::Scope FusedTileLoop::enter(mlir::Operation *nest) {
+TileLoopBlock::Scope FragmentValues::enter(mlir::Operation *nest) {
   auto own = cast<tgl::AxesOp>(nest);
   std::optional<int64_t> known = tgl::knownPoints(own, {0});
-  Scope scope{own.getAxes()[0], unsigned(known.value_or(tile.columns))};
-  Value *low = i64(0);
+  Scope scope{own.getAxes()[0], unsigned(known.value_or(c.tile.columns))};
+  Value *low = c.i64(0);
   if (!tgl::getAxisRange(own, 0).lo.asConstant()) { // of the tile, or a part of it
     scope.isTile = true;
-    scope.columns = tile.columns;
-    low = e.values[tgl::TilesOp(plan.tiles).getTileLow()];
-    scope.high = tilesEnd;
-    if (plan.extent % tile.columns)
-      scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, i64(tile.columns)), tilesEnd);
-  } else if (tile.isShared(scope.columns)) {
+    scope.columns = c.tile.columns;
+    low = e.values[tgl::TilesOp(c.plan.tiles).getTileLow()];
+    scope.high = c.tilesEnd;
+    if (c.plan.extent % c.tile.columns)
+      scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, c.i64(c.tile.columns)), c.tilesEnd);
+  } else if (c.tile.isShared(scope.columns)) {
     int64_t all = scope.columns;
     scope.isSplitAcrossCluster = true;
-    scope.columns = tile.blockShare(all);
-    low = lowOfRank(all);
-    scope.high = i64(all);
+    scope.columns = c.tile.blockShare(all);
+    low = c.lowOfRank(all);
+    scope.high = c.i64(all);
     if (all % scope.columns)
-      scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, i64(scope.columns)), scope.high);
+      scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, c.i64(scope.columns)), scope.high);
   }
-  Value *first = wide(b.CreateShl(b.CreateAnd(lane, i32(3)), i32(1)));
+  Value *first = c.wide(b.CreateShl(b.CreateAnd(c.lane, c.i32(3)), c.i32(1)));
   Fragment axis{false, true, {}};
   for (unsigned column = 0; column < scope.own(); ++column) {
-    Value *position = b.CreateAdd(first, i64(column / 2 * 8 + column % 2));
+    Value *position = b.CreateAdd(first, c.i64(column / 2 * 8 + column % 2));
     Value *number = b.CreateAdd(low, position);
     scope.numbers.push_back(number);
     // Columns past the end are computed from the last one.
     if (scope.ragged)
-      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(scope.high, i64(1)));
+      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(scope.high, c.i64(1)));
     axis.values.push_back(number);
   }
-  fragments[scope.axis] = axis;
+  c.fragments[scope.axis] = axis;
   return scope;
 }
 
-/// Values of `then` where the condition, the same for all threads, holds.
-void FusedTileLoop::choose(Value *condition, Values &values, function_ref<Values()> then) {
-  BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
-  Values others;
-  e.emitIf(condition, [&] {
-    others = then();
-    end = b.GetInsertBlock();
-  });
-  for (auto [value, other] : zip_equal(values, others)) {
-    PHINode *either = b.CreatePHI(value->getType(), 2);
-    either->addIncoming(value, before);
-    either->addIncoming(other, end);
-    value = either;
-  }
-}
-
 /// `otherwise` at columns that do not exist.
-void FusedTileLoop::keepExisting(Values &values, const Scope &scope, Value *otherwise) {
+void FragmentValues::keepExisting(Values &values, const Scope &scope, Value *otherwise) {
   if (!scope.ragged)
     return;
-  choose(scope.ragged, values, [&] {
+  c.choose(scope.ragged, values, [&] {
     Fragment all{true, true, values};
     return forPoints(true, true, &scope,
                      [&](unsigned row, unsigned column) {
@@ -206,18 +195,18 @@ void FusedTileLoop::keepExisting(Values &values, const Scope &scope, Value *othe
 }
 
 /// Whether a reduction has bounds of its own in the tile.
-bool FusedTileLoop::isSplitAcrossCluster(tgl::ReduceOp op) {
+bool FragmentValues::isSplitAcrossCluster(tgl::ReduceOp op) {
   tgl::AxisRange range = tgl::getAxisRange(cast<tgl::AxesOp>(op.getOperation()), 0);
-  tgl::TilesOp tiles = plan.tiles;
+  tgl::TilesOp tiles = c.plan.tiles;
   return !range.lo.asConstant() &&
          !(range.lo.asValue() == tiles.getTileLow() && range.hi.asValue() == tiles.getTileHigh());
 }
 
 /// `otherwise` at what a row's bounds leave out.
-void FusedTileLoop::keepInBounds(Values &values, const Scope &scope, tgl::ReduceOp op,
-                                 Value *otherwise) {
+void FragmentValues::keepInBounds(Values &values, const Scope &scope, tgl::ReduceOp op,
+                                  Value *otherwise) {
   tgl::AxisRange range = tgl::getAxisRange(cast<tgl::AxesOp>(op.getOperation()), 0);
-  tgl::TilesOp tiles = plan.tiles;
+  tgl::TilesOp tiles = c.plan.tiles;
   Values lows, highs;
   Value *isPartial = scope.ragged ? scope.ragged : b.getFalse();
   for (unsigned row = 0; row < 2; ++row) {
@@ -227,7 +216,7 @@ void FusedTileLoop::keepInBounds(Values &values, const Scope &scope, tgl::Reduce
     isPartial = b.CreateOr(isPartial, b.CreateICmpSGT(lows.back(), e.values[tiles.getTileLow()]));
     isPartial = b.CreateOr(isPartial, b.CreateICmpSLT(highs.back(), e.values[tiles.getTileHigh()]));
   }
-  choose(isPartial, values, [&] {
+  c.choose(isPartial, values, [&] {
     Fragment all{true, true, values};
     return forPoints(true, true, &scope,
                      [&](unsigned row, unsigned column) {
@@ -242,35 +231,35 @@ void FusedTileLoop::keepInBounds(Values &values, const Scope &scope, tgl::Reduce
 
 /// A `where` over rows and columns: its condition is computed in tiles alone where it does not hold
 /// throughout.
-void FusedTileLoop::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
-                               ArrayRef<Comparison> mask) {
+void FragmentValues::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
+                                ArrayRef<Comparison> mask) {
   Value *isPartial = nullptr;
   for (const Comparison &comparison : mask) {
     bool grows = tgl::stepAlong(comparison.expr, scope.axis).value_or(0) >= 0;
     e.values[scope.axis] =
-        grows ? e.values[tgl::TilesOp(plan.tiles).getTileLow()]
-              : b.CreateSub(e.values[tgl::TilesOp(plan.tiles).getTileHigh()], i64(1));
-    Value *fails = b.CreateICmpSLT(atRow(comparison.expr, /*wantsLargest=*/false), i64(0));
+        grows ? e.values[tgl::TilesOp(c.plan.tiles).getTileLow()]
+              : b.CreateSub(e.values[tgl::TilesOp(c.plan.tiles).getTileHigh()], c.i64(1));
+    Value *fails = b.CreateICmpSLT(c.atRow(comparison.expr, /*wantsLargest=*/false), c.i64(0));
     isPartial = isPartial ? b.CreateOr(isPartial, fails) : fails;
   }
   Fragment kept = full(fragmentOf(op.getTrueValue()), scope),
            other = fragmentOf(op.getFalseValue());
   // An infinite value is infinite before it is scaled, too.
-  std::optional<Scaled> scaled;
+  std::optional<ScaledValues> scaled;
   if (all_of(other.values, [](Value *value) { return match(value, m_Inf()); }))
-    scaled = withoutScale(kept.values);
+    scaled = withoutScale(b, kept.values);
   if (scaled)
     kept.values = scaled->values;
-  choose(isPartial, kept.values, [&] {
+  c.choose(isPartial, kept.values, [&] {
     Fragment own = kept;
     return forPoints(true, true, &scope,
                      [&](unsigned row, unsigned column) {
-                       e.values[rowAxis] = fragments[rowAxis].at(row, column);
-                       e.values[scope.axis] = fragments[scope.axis].at(row, column);
+                       e.values[c.rowAxis] = c.fragments[c.rowAxis].at(row, column);
+                       e.values[scope.axis] = c.fragments[scope.axis].at(row, column);
                        Value *holds = nullptr;
                        for (const Comparison &comparison : mask)
                          holds = e.emitAnd(holds,
-                                           b.CreateICmpSGE(e.emitIndex(comparison.expr), i64(0)));
+                                           b.CreateICmpSGE(e.emitIndex(comparison.expr), c.i64(0)));
                        return b.CreateSelect(holds, own.at(row, column), other.at(row, column));
                      })
         .values;
@@ -278,15 +267,15 @@ void FusedTileLoop::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
   if (scaled)
     for (Value *&value : kept.values)
       value = b.CreateFMul(value, scaled->scale);
-  fragments[op.getResult()] = kept;
+  c.fragments[op.getResult()] = kept;
 }
 
 /// Writes to a private temporary, and rounds elements to its type. Where products alone read the
 /// temporary, they round its elements themselves, and it keeps them unrounded.
-void FusedTileLoop::store(tgl::WriteOp op, const Scope &scope) {
+void FragmentValues::store(tgl::WriteOp op, const Scope &scope) {
   mlir::Type element = op.getTensorType().getElementType();
   bool isLeft = all_of(op.getTensor().getUsers(), [&](mlir::Operation *user) {
-    return isa<tgl::WriteOp>(user) || any_of(plan.products, [&](const TileLoopProduct &product) {
+    return isa<tgl::WriteOp>(user) || any_of(c.plan.products, [&](const TileLoopProduct &product) {
              auto read = dyn_cast<tgl::ReadOp>(user);
              return read && product.terms == 1 && product.aValue == read.getResult() &&
                     read->hasOneUse();
@@ -294,36 +283,38 @@ void FusedTileLoop::store(tgl::WriteOp op, const Scope &scope) {
   });
   mlir::Value value = op.getValue();
   auto convert = value.getDefiningOp<tgl::ConvertOp>();
-  if (isLeft && convert && convert.getTarget() == element && fragments.contains(convert.getValue()))
+  if (isLeft && convert && convert.getTarget() == element &&
+      c.fragments.contains(convert.getValue()))
     value = convert.getValue();
   Fragment all = full(fragmentOf(value), scope);
   if (!isLeft)
     for (Value *&one : all.values)
       one = e.decode(e.encode(one, element), element);
-  elements[op.getTensor()] = all;
+  c.elements[op.getTensor()] = all;
 }
 
 /// An operation of a nest or a reduction.
-void FusedTileLoop::emitInner(mlir::Operation *op, const Scope &scope) {
-  if (isa<tgl::YieldOp>(op) || skipped.contains(op))
+void FragmentValues::emitInner(mlir::Operation *op, const Scope &scope) {
+  if (isa<tgl::YieldOp>(op) || c.skipped.contains(op))
     return;
-  if (auto read = dyn_cast<tgl::ReadOp>(op); read && elements.contains(read.getTensor())) {
-    settle(read.getTensor());
-    fragments[read.getResult()] = elements[read.getTensor()];
+  if (auto read = dyn_cast<tgl::ReadOp>(op); read && c.elements.contains(read.getTensor())) {
+    products.settle(read.getTensor());
+    c.fragments[read.getResult()] = c.elements[read.getTensor()];
     return;
   }
   if (auto write = dyn_cast<tgl::WriteOp>(op)) {
     auto temp = write.getTensor().getDefiningOp<tgl::TempOp>();
-    if (temp && plan.op->isProperAncestor(temp))
+    if (temp && c.plan.op->isProperAncestor(temp))
       store(write, scope);
     else
       emitWrite(write, &scope);
     return;
   }
   if (auto reduce = dyn_cast<tgl::ReduceOp>(op))
-    return emitProduct(reduce, scope);
+    return products.emitProduct(reduce, scope);
   if (auto select = dyn_cast<mlir::arith::SelectOp>(op); select && scope.isTile)
-    if (auto mask = affineMask(select.getCondition(), scope.axis, rowAxis); mask && !mask->empty())
+    if (auto mask = affineMask(select.getCondition(), scope.axis, c.rowAxis);
+        mask && !mask->empty())
       return emitMasked(select, scope, *mask);
   if (auto division = dyn_cast<mlir::arith::DivFOp>(op);
       division && op->getResult(0).getType().isF32() && !fragmentOf(division.getRhs()).columns &&
@@ -334,15 +325,15 @@ void FusedTileLoop::emitInner(mlir::Operation *op, const Scope &scope) {
   emitFragment(op, &scope);
 }
 
-void FusedTileLoop::emitNest(tgl::ParallelOp op) {
-  prepareWords(op);
+void FragmentValues::emitNest(tgl::ParallelOp op) {
+  products.prepareWords(op);
   Scope scope = enter(op);
   for (mlir::Operation &inner : op.getBody().front())
     emitInner(&inner, scope);
 }
 
 /// Pairs of a thread's columns, pairs of those, and so on; then the four threads of a row.
-void FusedTileLoop::emitReduce(tgl::ReduceOp op) {
+void FragmentValues::emitReduce(tgl::ReduceOp op) {
   Scope scope = enter(op);
   for (mlir::Operation &inner : op.getBody().front())
     emitInner(&inner, scope);
@@ -363,7 +354,7 @@ void FusedTileLoop::emitReduce(tgl::ReduceOp op) {
     keepExisting(points.values, scope, neutral[0]);
   // Rounding keeps order: the largest product with a number above 0 is that of the largest.
   bool isExtreme = op.getKind() == tgl::ReduceKind::Max || op.getKind() == tgl::ReduceKind::Min;
-  std::optional<Scaled> scaled = isExtreme ? withoutScale(points.values) : std::nullopt;
+  std::optional<ScaledValues> scaled = isExtreme ? withoutScale(b, points.values) : std::nullopt;
   if (scaled)
     points.values = scaled->values;
   Fragment result = forPoints(true, false, &scope, [&](unsigned row, unsigned) {
@@ -383,5 +374,58 @@ void FusedTileLoop::emitReduce(tgl::ReduceOp op) {
       combined[0] = b.CreateFMul(combined[0], scaled->scale);
     return resultOf(e, op, combined);
   });
-  fragments[op.getResult()] = result;
+  c.fragments[op.getResult()] = result;
+}
+
+/// The size of a row's shift from which on a product with log2 e, rounded, may be off by more
+/// than 2.
+static constexpr int largeShift = 25;
+
+/// The power of two that brings a large number (f32) to 2^largeShift or less.
+static Value *powerThatShrinks(IRBuilder<> &b, Value *size) {
+  constexpr int bias = 127, mantissaBits = 23;
+  Value *exponent = b.CreateLShr(b.CreateBitCast(size, b.getInt32Ty()), b.getInt32(mantissaBits));
+  return b.CreateBitCast(b.CreateShl(b.CreateSub(b.getInt32(2 * bias + largeShift - 1), exponent),
+                                     b.getInt32(mantissaBits)),
+                         b.getFloatTy());
+}
+
+/// exp(c x - m) with m of rows alone, which a softmax is made of: 2^(x (c log2 e) - m log2 e) takes
+/// one multiplication and addition. It adds errors of |c x| 2^-23 and |m| 2^-24, those of numbers
+/// of f32 of their size.
+///
+/// For a large m, such as the -1e9 or -1e30 that a mask writes, those errors would turn e^0 into 0
+/// or infinity. Numbers of that size are equal or at least 2 apart, so 2^(x - m), which is exact,
+/// takes the place of e^(x - m). A product c x differs from m, into which it was rounded, by at
+/// most m's rounding error. A power of two scales both so that this error is below 1; the result is
+/// 0 for values that are farther from m.
+bool FragmentValues::emitShiftedExp(mlir::Operation *op, const Scope &scope) {
+  auto shift = op->getOperand(0).getDefiningOp<mlir::arith::SubFOp>();
+  if (!isa<mlir::math::ExpOp>(op) || !shift || !shift.getType().isF32())
+    return false;
+  Fragment elements = fragmentOf(shift.getLhs()), shifts = fragmentOf(shift.getRhs());
+  if (!elements.rows || !elements.columns || !shifts.rows || shifts.columns)
+    return false;
+  double factor = 1;
+  if (std::optional<ScaledValues> scaled = withoutScale(b, elements.values)) {
+    elements.values = scaled->values;
+    factor = scaled->factor;
+  }
+  Type *type = b.getFloatTy();
+  Values factors, offsets;
+  for (unsigned row = 0; row < 2; ++row) {
+    Value *own = shifts.at(row, 0), *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, own);
+    Value *isSmall = b.CreateFCmpOLT(size, ConstantFP::get(type, std::ldexp(1.0, largeShift)));
+    Value *large = factor == 1 ? ConstantFP::get(type, 1) : powerThatShrinks(b, size);
+    factors.push_back(b.CreateSelect(isSmall, ConstantFP::get(type, factor * numbers::log2e),
+                                     b.CreateFMul(large, ConstantFP::get(type, factor))));
+    offsets.push_back(b.CreateFNeg(
+        b.CreateFMul(own, b.CreateSelect(isSmall, ConstantFP::get(type, numbers::log2e), large))));
+  }
+  c.fragments[op->getResult(0)] = forPoints(true, true, &scope, [&](unsigned row, unsigned column) {
+    Value *power = b.CreateIntrinsic(type, Intrinsic::fma,
+                                     {elements.at(row, column), factors[row], offsets[row]});
+    return b.CreateIntrinsic(type, Intrinsic::nvvm_ex2_approx_ftz, {power});
+  });
+  return true;
 }

@@ -40,10 +40,13 @@
 // at once, computes all rows again.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/tile_loop/lower/FusedTileLoop.h"
+#include "strategies/tile_loop/lower/TileLoopAccuracyCheck.h"
 
 using namespace llvm;
 using namespace tegula;
+
+TileLoopAccuracyCheck::TileLoopAccuracyCheck(TileLoopBlock &block)
+    : c(block), e(block.e), b(block.b) {}
 
 /// Sums of a fragment that a thread has in a row, and fragments that tell together.
 static constexpr unsigned columnsOfFragment = 8, sumsOfRow = 2, fragmentsTogether = 4;
@@ -51,22 +54,22 @@ static constexpr unsigned columnsOfFragment = 8, sumsOfRow = 2, fragmentsTogethe
 /// sums.
 static constexpr double smallestOfLine = 0x1p-5;
 
-void FusedTileLoop::startAccuracyFlag() {
-  if (!usesSplitPrecision())
+void TileLoopAccuracyCheck::start() {
+  if (!c.usesSplitPrecision())
     return;
   BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
-  accuracyFlag = IRBuilder<>(&entry, entry.begin()).CreateAlloca(b.getInt32Ty(), nullptr, "doubt");
-  b.CreateStore(i32(0), accuracyFlag);
+  flag = IRBuilder<>(&entry, entry.begin()).CreateAlloca(b.getInt32Ty(), nullptr, "doubt");
+  b.CreateStore(c.i32(0), flag);
 }
 
 /// In the launch before the loop that has this block, by one thread.
-void FusedTileLoop::clearAccuracyFlag(Value *block, Value *memory) {
-  Value *isFirst = b.CreateICmpEQ(b.CreateOr(block, thread), i32(0));
-  e.emitIf(isFirst, [&] { b.CreateAlignedStore(i32(0), memory, Align(4)); });
+void TileLoopAccuracyCheck::clear(Value *block, Value *memory) {
+  Value *isFirst = b.CreateICmpEQ(b.CreateOr(block, c.thread), c.i32(0));
+  e.emitIf(isFirst, [&] { b.CreateAlignedStore(c.i32(0), memory, Align(4)); });
 }
 
 /// The size of a row's sums, scales still in them, below which they may be what was lost (f32).
-Value *FusedTileLoop::smallestSum(const Product &product, unsigned row) {
+Value *TileLoopAccuracyCheck::smallestSum(const Product &product, unsigned row) {
   Type *type = b.getFloatTy();
   double limit = 0x1p7 * std::sqrt(double(product.depth));
   if (product.a)
@@ -79,8 +82,8 @@ Value *FusedTileLoop::smallestSum(const Product &product, unsigned row) {
 }
 
 /// Scales are still in the sums, which are of the scope's columns from `first` on.
-void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumulators,
-                                  const Scope &scope, unsigned first) {
+void TileLoopAccuracyCheck::flagSmallSums(const Product &product, const Values &accumulators,
+                                          const Scope &scope, unsigned first) {
   if (product.planned->terms == 1)
     return;
   unsigned fragments = accumulators.size() / (2 * sumsOfRow),
@@ -96,7 +99,7 @@ void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumula
   }
   // A row with a single column is not judged: one sum says nothing.
   if (scope.ragged)
-    choose(scope.ragged, largest, [&] {
+    c.choose(scope.ragged, largest, [&] {
       Values told;
       for (auto [number, size] : enumerate(largest)) {
         unsigned fragment = first / columnsOfFragment + number / 2 * fragmentsTogether;
@@ -108,7 +111,7 @@ void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumula
     });
   // With 0 the largest number one comparison tells.
   auto order = [&](Value *size) {
-    return b.CreateSub(b.CreateBitCast(size, b.getInt32Ty()), i32(1));
+    return b.CreateSub(b.CreateBitCast(size, b.getInt32Ty()), c.i32(1));
   };
   Value *isSmall = b.getFalse();
   for (unsigned row = 0; row < 2; ++row) {
@@ -117,50 +120,49 @@ void FusedTileLoop::flagSmallSums(const Product &product, const Values &accumula
       least = b.CreateBinaryIntrinsic(Intrinsic::umin, least, order(largest[2 * group + row]));
     isSmall = b.CreateOr(isSmall, b.CreateICmpULT(least, order(smallestSum(product, row))));
   }
-  Value *before = b.CreateLoad(b.getInt32Ty(), accuracyFlag);
-  b.CreateStore(b.CreateOr(before, b.CreateZExt(isSmall, b.getInt32Ty())), accuracyFlag);
+  Value *before = b.CreateLoad(b.getInt32Ty(), flag);
+  b.CreateStore(b.CreateOr(before, b.CreateZExt(isSmall, b.getInt32Ty())), flag);
 }
 
-void FusedTileLoop::raiseAccuracyFlag() {
-  b.CreateAtomicRMW(AtomicRMWInst::Or, workspace, i32(1), Align(4), AtomicOrdering::Monotonic,
+void TileLoopAccuracyCheck::raise() {
+  b.CreateAtomicRMW(AtomicRMWInst::Or, c.workspace, c.i32(1), Align(4), AtomicOrdering::Monotonic,
                     b.getContext().getOrInsertSyncScopeID("device"));
 }
 
 /// A thread's last work.
-void FusedTileLoop::storeAccuracyFlag() {
-  if (usesSplitPrecision())
-    e.emitIf(b.CreateICmpNE(b.CreateLoad(b.getInt32Ty(), accuracyFlag), i32(0)),
-             [&] { raiseAccuracyFlag(); });
+void TileLoopAccuracyCheck::store() {
+  if (c.usesSplitPrecision())
+    e.emitIf(b.CreateICmpNE(b.CreateLoad(b.getInt32Ty(), flag), c.i32(0)), [&] { raise(); });
 }
 
 /// Elements of a line of the tensor that is a column of a right factor whose columns are the
 /// tile's; 0: it has none.
-int64_t FusedTileLoop::lineOf(const SplitTensor &split) const {
-  auto *found = find_if(plan.products, [&](const TileLoopProduct &product) {
+int64_t TileLoopAccuracyCheck::lineOf(const SplitTensor &split) const {
+  auto *found = find_if(c.plan.products, [&](const TileLoopProduct &product) {
     return !product.reducesTile && product.bKMajor &&
            tgl::ReadOp(product.b).getTensor() == split.tensor;
   });
-  return found == plan.products.end() ? 0 : found->fixed;
+  return found == c.plan.products.end() ? 0 : found->fixed;
 }
 
 /// A doubt of the loop where a row's largest number (f32) is infinite.
-void FusedTileLoop::flagInfinite(Value *largest) {
+void TileLoopAccuracyCheck::flagInfinite(Value *largest) {
   Value *isInfinite = b.CreateFCmpOEQ(largest, ConstantFP::getInfinity(b.getFloatTy()));
-  b.CreateStore(b.CreateOr(b.CreateLoad(b.getInt32Ty(), accuracyFlag),
-                           b.CreateZExt(isInfinite, b.getInt32Ty())),
-                accuracyFlag);
+  b.CreateStore(
+      b.CreateOr(b.CreateLoad(b.getInt32Ty(), flag), b.CreateZExt(isInfinite, b.getInt32Ty())),
+      flag);
 }
 
 /// A doubt where an element of a unit is infinite, or where the unit is of a line of which too much
 /// is lost; of few units the other ones of the line are looked at.
-void FusedTileLoop::flagElements(const SplitTensor &split, Value *element, Value *scaled,
-                                 Value *scale) {
+void TileLoopAccuracyCheck::flagElements(const SplitTensor &split, Value *element, Value *scaled,
+                                         Value *scale) {
   Type *type = b.getFloatTy();
   auto largestOf = [&](Value *chunk) {
     return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, chunk));
   };
   Value *own = largestOf(scaled);
-  e.emitIf(b.CreateFCmpOEQ(own, ConstantFP::getInfinity(type)), [&] { raiseAccuracyFlag(); });
+  e.emitIf(b.CreateFCmpOEQ(own, ConstantFP::getInfinity(type)), [&] { raise(); });
   int64_t points = lineOf(split);
   if (!points)
     return;
@@ -169,15 +171,18 @@ void FusedTileLoop::flagElements(const SplitTensor &split, Value *element, Value
                        b.CreateFCmpOGT(largest, ConstantFP::get(type, 0)));
   };
   e.emitIf(isLost(own), [&] {
-    Value *first = b.CreateSub(element, b.CreateURem(element, i64(points)));
-    Value *end = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateAdd(first, i64(points)),
-                                         i64(split.elements));
-    auto chunkOf = [&](Value *place) { return b.CreateUDiv(place, i64(chunkElements)); };
-    Value *largest = e.emitLoop(
-        chunkOf(first), chunkOf(end), i64(1), {own}, [&](Value *number, ArrayRef<Value *> before) {
-          return Values{
-              b.CreateMaxNum(before[0], b.CreateFMul(largestOf(chunkAt(split, number)), scale))};
-        })[0];
-    e.emitIf(isLost(largest), [&] { raiseAccuracyFlag(); });
+    Value *first = b.CreateSub(element, b.CreateURem(element, c.i64(points)));
+    Value *end = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateAdd(first, c.i64(points)),
+                                         c.i64(split.elements));
+    auto chunkOf = [&](Value *place) {
+      return b.CreateUDiv(place, c.i64(TileLoopBlock::chunkElements));
+    };
+    Value *largest =
+        e.emitLoop(chunkOf(first), chunkOf(end), c.i64(1), {own},
+                   [&](Value *number, ArrayRef<Value *> before) {
+                     return Values{b.CreateMaxNum(
+                         before[0], b.CreateFMul(largestOf(c.chunkAt(split, number)), scale))};
+                   })[0];
+    e.emitIf(isLost(largest), [&] { raise(); });
   });
 }

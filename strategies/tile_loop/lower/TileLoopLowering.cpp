@@ -51,7 +51,7 @@ public:
     const auto &loop = cast<TileLoopMatch>(match);
     DeviceEmitter none = statement.kernel.newEmitter();
     FusedTileLoop facts(none, loop.plan, loop.shape); // what the host knows of it
-    statement.align(facts.alignedTensors());
+    statement.align(facts.block().alignedTensors());
     auto emit = [&](PlanTileLaunch launch, void (FusedTileLoop::*body)(Value *workspace)) {
       statement.emitTileLaunch(std::move(launch), [&](DeviceEmitter &emitter, Value *workspace) {
         FusedTileLoop rows(emitter, loop.plan, loop.shape);
@@ -59,19 +59,19 @@ public:
       });
     };
     const std::string &name = statement.name;
-    if (facts.usesSplitPrecision()) {
-      statement.step.tiles.workspaceBytes = facts.workspaceBytes();
-      emit({name + "_largest", facts.splitPrecisionBlocks(), facts.splitPrecisionThreads, 0,
-            "largest numbers of factors"},
+    if (facts.block().usesSplitPrecision()) {
+      statement.step.tiles.workspaceBytes = facts.precision().workspaceBytes();
+      emit({name + "_largest", facts.precision().numBlocks(), TileLoopBlock::splitPrecisionThreads,
+            0, "largest numbers of factors"},
            &FusedTileLoop::emitLargest);
-      emit({name + "_planes", facts.splitPrecisionBlocks(), facts.splitPrecisionThreads, 0,
-            "factors split"},
+      emit({name + "_planes", facts.precision().numBlocks(), TileLoopBlock::splitPrecisionThreads,
+            0, "factors split"},
            &FusedTileLoop::emitSplitPrecision);
     }
-    emit({name + "_rows", facts.numBlocks(), facts.threads(), facts.sharedBytes(), "rows together",
-          facts.cluster()},
+    emit({name + "_rows", facts.block().numBlocks(), facts.block().threads(),
+          facts.block().sharedBytes(), "rows together", facts.block().cluster()},
          &FusedTileLoop::emit);
-    if (facts.usesSplitPrecision())
+    if (facts.block().usesSplitPrecision())
       emitAgain(statement);
   }
 

@@ -19,7 +19,7 @@
 // then l; what the code that computes all again has there.
 //
 //===----------------------------------------------------------------------===//
-#include "strategies/tile_loop/lower/FusedTileLoop.h"
+#include "strategies/tile_loop/lower/TileLoopPrecision.h"
 
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -27,38 +27,15 @@
 using namespace llvm;
 using namespace tegula;
 
-/// Blocks that go through a tensor, and warps of each.
-static constexpr unsigned blocksOfTensor = 256,
-                          warpsOfBlock = FusedTileLoop::splitPrecisionThreads / 32,
-                          numLargest = blocksOfTensor * warpsOfBlock;
+TileLoopPrecision::TileLoopPrecision(TileLoopBlock &block, TileLoopAccuracyCheck &check)
+    : c(block), e(block.e), b(block.b), check(check) {}
 
-int64_t FusedTileLoop::SplitTensor::termAt(unsigned term) const {
-  return base + 4 * numLargest + term * termBytes();
+IndexExpr TileLoopPrecision::workspaceBytes() const {
+  return c.split.empty() ? int64_t(0) : c.split.back().end();
 }
 
-void FusedTileLoop::layOutTerms() {
-  int64_t base = accuracyFlagBytes;
-  for (mlir::Value tensor : splitPrecisionTensors(plan)) {
-    split.push_back({tensor, *elementsOf(tensor), base});
-    base = split.back().end();
-  }
-}
-
-IndexExpr FusedTileLoop::workspaceBytes() const {
-  return split.empty() ? int64_t(0) : split.back().end();
-}
-
-IndexExpr FusedTileLoop::splitPrecisionBlocks() const {
-  return int64_t(split.size() * blocksOfTensor);
-}
-
-const FusedTileLoop::SplitTensor *FusedTileLoop::splitTensorOf(mlir::Value tensor) const {
-  auto found = find_if(split, [&](const SplitTensor &one) { return one.tensor == tensor; });
-  return found == split.end() ? nullptr : &*found;
-}
-
-Value *FusedTileLoop::bytesAt(Value *bytes, int64_t distance) {
-  return b.CreateInBoundsGEP(b.getInt8Ty(), bytes, i64(distance));
+IndexExpr TileLoopPrecision::numBlocks() const {
+  return int64_t(c.split.size() * TileLoopBlock::blocksOfTensor);
 }
 
 //===----------------------------------------------------------------------===//
@@ -67,56 +44,57 @@ Value *FusedTileLoop::bytesAt(Value *bytes, int64_t distance) {
 
 /// The biased exponent (i32) of what the largest number (f32, not negative) is taken to be: its
 /// scale has an inverse.
-Value *FusedTileLoop::exponentOf(Value *largest) {
-  Value *exponent = b.CreateLShr(b.CreateBitCast(largest, b.getInt32Ty()), i32(23));
-  exponent = b.CreateBinaryIntrinsic(Intrinsic::umax, exponent, i32(15));
-  return b.CreateBinaryIntrinsic(Intrinsic::umin, exponent, i32(254));
+Value *TileLoopPrecision::exponentOf(Value *largest) {
+  Value *exponent = b.CreateLShr(b.CreateBitCast(largest, b.getInt32Ty()), c.i32(23));
+  exponent = b.CreateBinaryIntrinsic(Intrinsic::umax, exponent, c.i32(15));
+  return b.CreateBinaryIntrinsic(Intrinsic::umin, exponent, c.i32(254));
 }
 
 /// 2^(14 + 127 - exponent).
-Value *FusedTileLoop::scaleFor(Value *exponent) {
-  return b.CreateBitCast(b.CreateShl(b.CreateSub(i32(2 * 127 + 14), exponent), i32(23)),
+Value *TileLoopPrecision::scaleFor(Value *exponent) {
+  return b.CreateBitCast(b.CreateShl(b.CreateSub(c.i32(2 * 127 + 14), exponent), c.i32(23)),
                          b.getFloatTy());
 }
 
-Value *FusedTileLoop::inverseFor(Value *exponent) {
-  return b.CreateBitCast(b.CreateShl(b.CreateSub(exponent, i32(14)), i32(23)), b.getFloatTy());
+Value *TileLoopPrecision::inverseFor(Value *exponent) {
+  return b.CreateBitCast(b.CreateShl(b.CreateSub(exponent, c.i32(14)), c.i32(23)), b.getFloatTy());
 }
 
 /// The largest of neighbouring lanes.
-Value *FusedTileLoop::acrossLanes(Value *number, unsigned lanes) {
+Value *TileLoopPrecision::acrossLanes(Value *number, unsigned lanes) {
   for (unsigned distance = 1; distance < lanes; distance *= 2) {
     Value *word = b.CreateBitCast(number, b.getInt32Ty());
     Value *other = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32,
-                                     {i32(-1), word, i32(distance), i32(31)});
+                                     {c.i32(-1), word, c.i32(distance), c.i32(31)});
     number = b.CreateMaxNum(number, b.CreateBitCast(other, b.getFloatTy()));
   }
   return number;
 }
 
 /// From what warps have found.
-Value *FusedTileLoop::exponentOf(const SplitTensor &split) {
+Value *TileLoopPrecision::exponentOf(const SplitTensor &split) {
   constexpr unsigned vector = 4;
   Type *type = FixedVectorType::get(b.getFloatTy(), vector);
   Value *largest = ConstantFP::get(b.getFloatTy(), 0);
-  for (unsigned first = 0; first < numLargest; first += 32 * vector) {
-    Value *place = b.CreateAdd(b.CreateShl(wide(lane), i64(4)), i64(split.base + 4 * first));
-    Value *own =
-        b.CreateAlignedLoad(type, b.CreateInBoundsGEP(b.getInt8Ty(), workspace, place), Align(16));
+  for (unsigned first = 0; first < TileLoopBlock::numLargest; first += 32 * vector) {
+    Value *place =
+        b.CreateAdd(b.CreateShl(c.wide(c.lane), c.i64(4)), c.i64(split.base + 4 * first));
+    Value *own = b.CreateAlignedLoad(type, b.CreateInBoundsGEP(b.getInt8Ty(), c.workspace, place),
+                                     Align(16));
     for (unsigned n = 0; n < vector; ++n)
       largest = b.CreateMaxNum(largest, b.CreateExtractElement(own, uint64_t(n)));
   }
   return exponentOf(acrossLanes(largest, 32));
 }
 
-void FusedTileLoop::findScales() {
-  for (const SplitTensor &one : split)
+void TileLoopPrecision::findScales() {
+  for (const SplitTensor &one : c.split)
     inverses[one.tensor] = inverseFor(exponentOf(one));
 }
 
 /// Brings the elements of each of a thread's two rows in a tile to one size; the inverses of their
 /// scales.
-FusedTileLoop::Values FusedTileLoop::splitRows(Values &values) {
+TileLoopBlock::Values TileLoopPrecision::splitRows(Values &values) {
   Values undone;
   for (unsigned row = 0; row < 2; ++row) {
     Value *largest = ConstantFP::get(b.getFloatTy(), 0);
@@ -125,7 +103,7 @@ FusedTileLoop::Values FusedTileLoop::splitRows(Values &values) {
       if (isOwn(number))
         largest = b.CreateMaxNum(largest, b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
     largest = acrossLanes(largest, 4);
-    flagInfinite(largest);
+    check.flagInfinite(largest);
     Value *exponent = exponentOf(largest);
     Value *scale = scaleFor(exponent);
     for (auto [number, value] : enumerate(values))
@@ -136,10 +114,10 @@ FusedTileLoop::Values FusedTileLoop::splitRows(Values &values) {
   return undone;
 }
 
-void FusedTileLoop::undoScales(Product &product, Values &accumulators) {
+void TileLoopPrecision::undoScales(Product &product, Values &accumulators) {
   if (product.planned->terms == 1)
     return;
-  auto inverseOf = [&](const Staged &staged) {
+  auto inverseOf = [&](const TileLoopBlock::Staged &staged) {
     return inverses.lookup(tgl::ReadOp(staged.read).getTensor());
   };
   Value *column = inverseOf(product.b);
@@ -160,51 +138,44 @@ void FusedTileLoop::undoScales(Product &product, Values &accumulators) {
 //===----------------------------------------------------------------------===//
 
 /// `body` for each tensor, in the blocks that it has: the number among them (i32).
-void FusedTileLoop::forSplitTensors(
+void TileLoopPrecision::forSplitTensors(
     function_ref<void(const SplitTensor &split, Value *block)> body) {
-  thread = readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, splitPrecisionThreads);
-  lane = b.CreateAnd(thread, i32(31));
-  Value *block = readSreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, split.size() * blocksOfTensor);
-  for (auto [number, one] : enumerate(split)) {
-    Value *isOwn = b.CreateICmpEQ(b.CreateUDiv(block, i32(blocksOfTensor)), i32(number));
-    e.emitIf(isOwn, [&] { body(one, b.CreateURem(block, i32(blocksOfTensor))); });
+  c.thread = c.readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, TileLoopBlock::splitPrecisionThreads);
+  c.lane = b.CreateAnd(c.thread, c.i32(31));
+  Value *block = c.readSreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_x,
+                            c.split.size() * TileLoopBlock::blocksOfTensor);
+  for (auto [number, one] : enumerate(c.split)) {
+    Value *isOwn =
+        b.CreateICmpEQ(b.CreateUDiv(block, c.i32(TileLoopBlock::blocksOfTensor)), c.i32(number));
+    e.emitIf(isOwn, [&] { body(one, b.CreateURem(block, c.i32(TileLoopBlock::blocksOfTensor))); });
   }
 }
 
-/// Elements in memory's order.
-Value *FusedTileLoop::chunkAt(const SplitTensor &split, Value *number) {
-  const Emitter::Buffer &buffer = e.buffers.find(split.tensor)->second;
-  mlir::Type element = buffer.type.getElementType();
-  Type *storage = e.storageType(element);
-  Value *from =
-      b.CreateInBoundsGEP(storage, buffer.pointer, b.CreateMul(number, i64(chunkElements)));
-  return e.decode(
-      b.CreateAlignedLoad(FixedVectorType::get(storage, chunkElements), from, Align(16)), element);
-}
-
 /// `body` with a thread's units, one after the other, and the number of its first element (i64).
-FusedTileLoop::Values
-FusedTileLoop::forChunks(const SplitTensor &split, Value *block, ArrayRef<Value *> carried,
-                         function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
-  Value *first = wide(b.CreateAdd(b.CreateMul(block, i32(splitPrecisionThreads)), thread));
+TileLoopBlock::Values
+TileLoopPrecision::forChunks(const SplitTensor &split, Value *block, ArrayRef<Value *> carried,
+                             function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
+  Value *first = c.wide(
+      b.CreateAdd(b.CreateMul(block, c.i32(TileLoopBlock::splitPrecisionThreads)), c.thread));
   return e.emitLoop(
-      first, i64(split.elements / chunkElements), i64(blocksOfTensor * splitPrecisionThreads),
-      carried,
+      first, c.i64(split.elements / TileLoopBlock::chunkElements),
+      c.i64(TileLoopBlock::blocksOfTensor * TileLoopBlock::splitPrecisionThreads), carried,
       [&](Value *number, ArrayRef<Value *> before) {
-        return body(chunkAt(split, number), b.CreateMul(number, i64(chunkElements)), before);
+        return body(c.chunkAt(split, number),
+                    b.CreateMul(number, c.i64(TileLoopBlock::chunkElements)), before);
       },
       "unit");
 }
 
-void FusedTileLoop::emitLargest(Value *memory) {
+void TileLoopPrecision::emitLargest(Value *memory) {
   forSplitTensors([&](const SplitTensor &one, Value *block) {
-    if (&one == &split.front())
-      clearAccuracyFlag(block, memory);
+    if (&one == &c.split.front())
+      check.clear(block, memory);
     Value *none = ConstantFP::get(b.getFloatTy(), 0);
     Value *largest =
         forChunks(one, block, {none}, [&](Value *chunk, Value *, ArrayRef<Value *> before) {
           Value *all = before[0];
-          for (unsigned n = 0; n < chunkElements; ++n) {
+          for (unsigned n = 0; n < TileLoopBlock::chunkElements; ++n) {
             Value *size =
                 b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateExtractElement(chunk, uint64_t(n)));
             Value *isFinite = b.CreateFCmpOLT(size, ConstantFP::getInfinity(b.getFloatTy()));
@@ -213,17 +184,17 @@ void FusedTileLoop::emitLargest(Value *memory) {
           return Values{all};
         })[0];
     largest = acrossLanes(largest, 32);
-    Value *number =
-        b.CreateAdd(b.CreateMul(block, i32(warpsOfBlock)), b.CreateLShr(thread, i32(5)));
-    e.emitIf(b.CreateICmpEQ(lane, i32(0)), [&] {
-      b.CreateStore(largest,
-                    b.CreateInBoundsGEP(b.getFloatTy(), bytesAt(memory, one.base), wide(number)));
+    Value *number = b.CreateAdd(b.CreateMul(block, c.i32(TileLoopBlock::warpsOfBlock)),
+                                b.CreateLShr(c.thread, c.i32(5)));
+    e.emitIf(b.CreateICmpEQ(c.lane, c.i32(0)), [&] {
+      b.CreateStore(largest, b.CreateInBoundsGEP(b.getFloatTy(), c.bytesAt(memory, one.base),
+                                                 c.wide(number)));
     });
   });
 }
 
 /// The elements' `scaled` values; not 0 where they are not.
-Value *FusedTileLoop::keepNonZero(Value *elements, Value *scaled) {
+Value *TileLoopPrecision::keepNonZero(Value *elements, Value *scaled) {
   Constant *minNormalTerm = ConstantFP::get(scaled->getType(), 0x1p-24),
            *zero = Constant::getNullValue(scaled->getType());
   Value *isSmall = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, scaled), minNormalTerm);
@@ -232,19 +203,19 @@ Value *FusedTileLoop::keepNonZero(Value *elements, Value *scaled) {
       isLost, b.CreateBinaryIntrinsic(Intrinsic::copysign, minNormalTerm, elements), scaled);
 }
 
-void FusedTileLoop::emitSplitPrecision(Value *memory) {
-  workspace = memory;
+void TileLoopPrecision::emitSplitPrecision(Value *memory) {
+  c.workspace = memory;
   forSplitTensors([&](const SplitTensor &one, Value *block) {
     Value *scale = scaleFor(exponentOf(one));
-    Type *halves = FixedVectorType::get(b.getHalfTy(), chunkElements);
+    Type *halves = FixedVectorType::get(b.getHalfTy(), TileLoopBlock::chunkElements);
     forChunks(one, block, {}, [&](Value *chunk, Value *element, ArrayRef<Value *>) {
-      Value *rest =
-          keepNonZero(chunk, b.CreateFMul(chunk, b.CreateVectorSplat(chunkElements, scale)));
-      flagElements(one, element, rest, scale);
+      Value *rest = keepNonZero(
+          chunk, b.CreateFMul(chunk, b.CreateVectorSplat(TileLoopBlock::chunkElements, scale)));
+      check.flagElements(one, element, rest, scale);
       for (unsigned term = 0; term < 2; ++term) {
         Value *own = b.CreateFPTrunc(rest, halves);
         b.CreateAlignedStore(
-            own, b.CreateInBoundsGEP(b.getHalfTy(), bytesAt(memory, one.termAt(term)), element),
+            own, b.CreateInBoundsGEP(b.getHalfTy(), c.bytesAt(memory, one.termAt(term)), element),
             Align(16));
         rest = b.CreateFSub(rest, b.CreateFPExt(own, chunk->getType()));
       }
