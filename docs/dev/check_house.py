@@ -7,8 +7,7 @@
   includes, those and no others; following them never comes back to where one began.
 - No folder has more than 45 files, but for cases that nobody reads from one end to the other (CASES).
 - No source, page or comment uses a retired word of docs/dev/retired.txt.
-- No function has more than 120 lines, and the methods of a class stand in at most 4 files, but for those of LONG_FUNCTIONS and
-  SPREAD_CLASSES, which may not grow.
+- No function has more than 120 lines, and the methods of a class stand in at most 4 files.
 """
 import argparse
 import collections
@@ -27,14 +26,7 @@ TELL = re.compile(r"^(docs/dev/|docs/results/|CHANGELOG|docs/glossary\.md|suppor
 
 
 MOST_LINES = 120
-# Functions that are longer, and how long they are.
-LONG_FUNCTIONS = {
-    "rankTiles": 169,
-}
 MOST_CLASS_FILES = 4
-# Classes whose methods stand in more files, and in how many: by the top folder in which they are declared.
-SPREAD_CLASSES = {
-}
 DEFINED = re.compile(r"(\w+(?:::~?\w+)*)\s*\(")
 CLASS = re.compile(r"^(?:class|struct) (\w+)(?: final)?(?:\s*:[^;{]*)?\s*\{", re.M)
 METHOD = re.compile(r"^(?!\s|//|#|using\b|return\b)[^\n;={]*?\b(\w+)::~?\w+\(", re.M)
@@ -145,9 +137,8 @@ def check_functions(root, files):
         if pathlib.PurePath(name).suffix not in {".cpp", ".h"}:
             continue
         for function, line, count in functions((root / name).read_text(errors="replace")):
-            if count > LONG_FUNCTIONS.get(function, MOST_LINES):
-                yield (f"{name}:{line}: {function} has {count} lines, more than {LONG_FUNCTIONS.get(function, MOST_LINES)}: "
-                       "give its steps names of their own")
+            if count > MOST_LINES:
+                yield f"{name}:{line}: {function} has {count} lines, more than {MOST_LINES}: give its steps names of their own"
 
 
 def check_classes(root, files):
@@ -164,9 +155,8 @@ def check_classes(root, files):
             if folders := declared.get(found):
                 defined[(top if top in folders else min(folders), found)].add(name)
     for (top, found), places in sorted(defined.items()):
-        most = SPREAD_CLASSES.get(f"{top}:{found}", MOST_CLASS_FILES)
-        if len(places) > most:
-            yield (f"{top}: methods of {found} stand in {len(places)} files, more than {most}: "
+        if len(places) > MOST_CLASS_FILES:
+            yield (f"{top}: methods of {found} stand in {len(places)} files, more than {MOST_CLASS_FILES}: "
                    "make what belongs together a class or functions of its own")
 
 

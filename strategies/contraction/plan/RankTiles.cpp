@@ -1,0 +1,481 @@
+//===- RankTiles.cpp - Tiles of a contraction, ranked by what they take ---===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "strategies/contraction/plan/TensorTile.h"
+
+#include "ir/tgl/TglUtils.h"
+#include "passes/analysis/Nest.h"
+#include "strategies/contraction/plan/StreamedTile.h"
+#include "strategies/contraction/plan/TileMemory.h"
+#include "strategies/contraction/plan/WindowOperand.h"
+#include "target/DeviceFacts.h"
+#include <cmath>
+#include <limits>
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
+
+namespace {
+/// A shape and the share of a multiprocessor's rate that it reaches.
+struct Candidate {
+  int64_t rows, columns, warpRows, warpColumns;
+  double half, single, rounded,
+      bytes; // with 16-bit operands, f32, f32 that may be rounded, bytes; 0: not for such
+  bool warpgroups = false, prepacked = false;
+};
+} // namespace
+
+/// A warp's rectangle decides how often operands are read from shared memory: of 64 x 64 elements
+/// 16-bit products are about as fast to read as to multiply; three products of TF32 hide the
+/// reading of 64 x 32. Where operands are packed their splitting and rounding is not part of it:
+/// then a product that may be rounded takes little more than a third of the time of three;
+/// elsewhere no less, as it is the bringing of operands that takes the time. Speeds are those of
+/// convolutions and products on an H200 (`tegula bench --tensor-tile=...`), in multiplications of a
+/// clock of a multiprocessor.
+static constexpr double halfRate = 960, singleRate = 300, byteRate = 1920;
+static constexpr Candidate candidates[] = {
+    {128, 256, 2, 4, 0.85, 0, 2.6, 1.4, true, true},
+    {128, 128, 2, 4, 0.75, 4.0, 2.4, 1.2, true, true},
+    {64, 256, 2, 4, 0.66, 3.6, 2.1, 1.1, true, true},
+    {64, 128, 2, 4, 0.53, 2.8, 1.7, 0.8, true, true},
+    {128, 256, 2, 4, 1.9, 0, 0, 1.4, true},
+    {128, 192, 2, 4, 1.9, 0, 0, 1.3, true},
+    {128, 128, 2, 4, 1.84, 2.6, 0.6, 1.2, true},
+    {64, 256, 2, 4, 1.2, 2.4, 0.55, 1.1, true},
+    {128, 64, 4, 2, 1.16, 1.8, 0.5, 0.8, true},
+    {64, 128, 2, 4, 1.03, 1.8, 0.5, 0.8, true},
+    {128, 256, 2, 4, 1.0, 0, 0, 0},
+    {128, 128, 2, 4, 0.8, 1.0, 0.6, 0.5},
+    {128, 64, 4, 2, 0.6, 0.85, 0.5, 0.4},
+    {64, 128, 2, 4, 0.6, 0.85, 0.5, 0.4},
+    {64, 64, 2, 2, 0.5, 0.7, 0.42, 0.3},
+    {128, 32, 4, 1, 0.35, 0.55, 0.33, 0.2},
+    {32, 128, 1, 4, 0.35, 0.55, 0.33, 0.2},
+    {128, 16, 4, 1, 0.2, 0.35, 0.21, 0.12},
+    {16, 128, 1, 4, 0.2, 0.35, 0.21, 0.12},
+};
+
+/// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their
+/// products do; so do bytes.
+static constexpr double singleHalves = 0.13, singleBytes = 0.08;
+
+/// The most bytes of operands that are prepacked in lines, which may hold an element more than
+/// once.
+static constexpr double maxPrepackedBytes = 1 << 30;
+/// The most bytes of prepacked windows for a byte of their tensor: channels that only fill a vector
+/// are waste.
+static constexpr double maxPrepackedShare = 4;
+
+std::string TensorTile::name() const {
+  StringRef how = halo         ? "-shifted"
+                  : tail       ? "-tail"
+                  : prepacked  ? "-packed"
+                  : warpgroups ? "-warpgroups"
+                               : "";
+  return (Twine(rows) + "x" + Twine(columns) + how).str();
+}
+
+std::string TensorTile::fullName() const { return name() + "/" + std::to_string(splits); }
+
+static TensorTile tileOf(const Candidate &candidate, int64_t splits, bool halo = false) {
+  return {candidate.rows, candidate.columns,    candidate.warpRows,  candidate.warpColumns,
+          splits,         candidate.warpgroups, candidate.prepacked, halo};
+}
+
+static TensorTile tailTileOf(const Candidate &candidate) {
+  TensorTile tile = tileOf(candidate, 1);
+  tile.tail = true;
+  return tile;
+}
+
+std::vector<std::string> tegula::tensorTileNames() {
+  std::vector<std::string> names;
+  for (const Candidate &candidate : candidates) {
+    names.push_back(tileOf(candidate, 1).name());
+    if (candidate.prepacked)
+      names.push_back(tileOf(candidate, 1, /*shifted=*/true).name());
+    else if (candidate.warpgroups)
+      names.push_back(tailTileOf(candidate).name());
+  }
+  return names;
+}
+
+namespace {
+/// The cost of operands that an earlier launch prepacks.
+struct PrepackedCost {
+  double points = 0;       ///< multiplied for an element, of all products
+  double clocksOfLine = 0; ///< to find the places of a window's taps
+  double bytes = 0;        ///< that the launch reads and writes
+  bool isAllowed = true;
+  bool areNeighbours = false; ///< columns side by side have windows side by side
+};
+} // namespace
+
+static bool haveNeighbours(const ContractionPlan &plan, const WindowOperand &window,
+                           tgl::ReadOp read) {
+  ValueExpr subscript = read.getSubscriptExprs()[window.pixelDims.back()];
+  return tgl::stepAlong(subscript,
+                        axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) == 1;
+}
+
+static PrepackedCost prepackedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+                                   double rows, double columns) {
+  PrepackedCost cost;
+  double ofLines = 0;
+  for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
+    auto summed = axesOfOp(tgl::ReduceOp(product.reduce));
+    PrepackedProduct prepacked = planPrepackedProduct(operands, product.reduce);
+    double points = prepacked.order.points(summed);
+    if (prepacked.a || prepacked.b) {
+      // Blocks take steps of 64 points. Of the taps of 32 points that are copied at a time all but
+      // the first take 2 clocks (convolutions of 8 and 16 channels on an H200).
+      points = alignTo(prepacked.order.points(summed), 64);
+      cost.clocksOfLine += points / 32 * 2 * (std::max(32.0 / prepacked.order.padded, 1.0) - 1);
+    }
+    if (prepacked.b)
+      cost.areNeighbours |= haveNeighbours(plan, *prepacked.b, operands.b.read);
+    cost.points += points * operands.multiplications();
+    auto addSide = [&](const ContractionOperand &operand,
+                       const std::optional<WindowOperand> &window, double lines) {
+      double single = bytesOf(operands.type),
+             terms = isBytes(operands.type) ? 1 : 2.0 * operand.terms;
+      if (!window) {
+        cost.bytes += lines * points * (single + terms);
+        ofLines += lines * points * terms;
+        return;
+      }
+      double own = double(window->images) * window->pixels * window->channels * single;
+      double kept = window->keptElements() * terms;
+      cost.bytes += own + kept;
+      cost.isAllowed &= kept <= maxPrepackedShare * own;
+    };
+    addSide(operands.a, prepacked.a, rows * shareOfMatrices(plan, operands.a));
+    addSide(operands.b, prepacked.b, columns * shareOfMatrices(plan, operands.b));
+  }
+  cost.isAllowed &= ofLines <= maxPrepackedBytes;
+  return cost;
+}
+
+namespace {
+/// The cost of a tile whose windows are one copy of the image (halo tile).
+struct HaloCost {
+  double points = 0;   ///< multiplied for an element
+  int64_t columns = 0; ///< those for the padding included
+};
+} // namespace
+
+/// Nothing where that is not possible with tiles of such a shape.
+static std::optional<HaloCost> haloCost(const ContractionPlan &plan,
+                                        ArrayRef<ProductOperands> products,
+                                        const Candidate &candidate) {
+  if (plan.products.size() != 1)
+    return std::nullopt;
+  const ProductOperands &operands = products.front();
+  tgl::ReduceOp reduce = plan.products.front().reduce;
+  PrepackedProduct prepacked = planPrepackedProduct(operands, reduce);
+  if (!prepacked.b)
+    return std::nullopt;
+  std::optional<HaloTile> halo = planHaloTile(*prepacked.b, operands.b.read, reduce,
+                                              axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
+  if (!halo)
+    return std::nullopt;
+  // Tiles of f32 whose accumulators are not finite are computed again.
+  bool usesSplitPrecision = operands.type == MmaType::TF32;
+  int64_t terms = usesSplitPrecision ? std::max(operands.a.terms, operands.b.terms) : 1;
+  std::optional<KOrder> order =
+      groupChannels(prepacked.order, *halo, 64 / terms, candidate.columns, usesSplitPrecision);
+  if (!order)
+    return std::nullopt;
+  return HaloCost{double(order->points(axesOfOp(reduce))) * operands.multiplications(),
+                  halo->images * halo->pixels};
+}
+
+/// Whether blocks with such tiles stay, if the product is large enough to bring boxes of its
+/// operands.
+static bool canHaveSplitKTail(const TensorTile &tile, ArrayRef<ProductOperands> products) {
+  TargetInfo machine = TargetInfo::measured();
+  machine.minTmaMacs = 0;
+  return tile.warpgroups && !tile.prepacked && products.size() == 1 &&
+         TileMemory(tile, products, machine).usesTma();
+}
+
+/// Clocks of so many tiles with last-wave split-K, where they take `clocks` without it and memory
+/// takes `least` in any case.
+static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t tiles,
+                         int64_t stages, double clocks, double least) {
+  constexpr double ofLaunch = 6000, bytesPerClock = 2500;
+  int64_t whole = tiles / device::multiprocessors, left = tiles % device::multiprocessors;
+  int64_t parts =
+      left ? std::min(device::multiprocessors / left, stages / TensorTile::minStagesOfSplit) : 0;
+  if (whole == 0 || parts < 2 || !TileMemory(tile, products, TargetInfo::measured()).usesTma())
+    return clocks + ofLaunch;
+  double own = std::sqrt(std::max(clocks * clocks - least * least, 0.0));
+  return std::hypot(own * (whole + 1.0 / parts) / (whole + 1), least) + ofLaunch +
+         8.0 * left * parts * tile.rows * tile.columns / bytesPerClock;
+}
+
+namespace {
+/// The tiles that a contraction can have, with the clocks that each takes.
+class TileRanking {
+public:
+  TileRanking(const ContractionPlan &plan, ArrayRef<ProductOperands> products)
+      : plan(plan), products(products), axes(axesOfOp(tgl::ParallelOp(plan.op))) {}
+
+  /// Sums up the products; false where a size is not known.
+  bool addProducts();
+  /// Why a thread for a result is as fast, whatever the tile; empty: a tile may be faster.
+  std::string whyNoTile() const;
+  /// Adds the shapes of all candidates, the fastest first.
+  void rankAll();
+  /// The same where each of few lines reads the whole other side.
+  std::string whyNotRanked() const;
+
+  SmallVector<RankedTile> ranked;
+
+private:
+  static constexpr int64_t maxShortLines = 12;
+  /// A multiprocessor has one block of f32 by warpgroups at a time: no other block hides what it
+  /// does before its products, which counts where elements are loaded one by one (measured with K =
+  /// 27).
+  static constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000,
+                          bytesPerClock = 2000;
+
+  const ContractionPlan &plan;
+  ArrayRef<ProductOperands> products;
+  tgl::AxesOp axes;
+  const TargetInfo card = TargetInfo::measured();
+  int64_t rows = 0, columns = 0, batch = 0;
+  /// Points of all sums, and of the shortest.
+  int64_t summed = 0, shortest = std::numeric_limits<int64_t>::max();
+  double clocks = 0; ///< of a multiprocessor, for an element
+  bool allVectors = true, allHalf = true, allBytes = true, allRounded = true;
+  int64_t lines = 0;
+  /// Few lines share a large side, which is read for each of them, where sums are long.
+  bool sharesLarge = false;
+  bool mayUseWgmma = false, canUseHaloTile = false;
+  PrepackedCost prepacked;
+  double longerBytes = 0, fromMemory = 0, rate = 0;
+  bool hasFewScalarLoads = false, streams = false;
+
+  std::string shape() const {
+    return (Twine(rows) + " x " + Twine(columns) + " results of " + Twine(summed) + " products")
+        .str();
+  }
+  void prepare();
+  /// Products of the tensor cores with such a tile, relative to their rate; 0: it cannot be had.
+  double speedOf(const Candidate &candidate) const;
+  void rank(const Candidate &candidate, double speed);
+  void rankHalo(const Candidate &candidate, double speed, const HaloCost &halo);
+  double clocksOf(const Candidate &candidate, double speed, int64_t tiles, int64_t steps,
+                  int64_t splits) const;
+};
+} // namespace
+
+bool TileRanking::addProducts() {
+  std::optional<int64_t> knownRows = tgl::knownPoints(axes, plan.rows),
+                         knownColumns = tgl::knownPoints(axes, plan.columns),
+                         knownBatch = tgl::knownPoints(axes, plan.batch);
+  bool known = knownRows && knownColumns && knownBatch;
+  for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
+    tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
+    std::optional<int64_t> extent = tgl::knownPoints(sums);
+    known &= extent.has_value();
+    summed += extent.value_or(0);
+    shortest = std::min(shortest, extent.value_or(0));
+    bool areBytes = isBytes(operands.type), isHalf = operands.type != MmaType::TF32 && !areBytes;
+    allHalf &= isHalf;
+    allBytes &= areBytes;
+    allRounded &= operands.isRounded;
+    allVectors &= operands.a.staging == Staging::Vectors && operands.b.staging == Staging::Vectors;
+    clocks += extent.value_or(0) /
+              (areBytes ? byteRate
+               : isHalf ? halfRate
+                        : singleRate) *
+              (isHalf ? 1 : operands.multiplications());
+  }
+  if (!known)
+    return false;
+  rows = *knownRows;
+  columns = *knownColumns;
+  batch = *knownBatch;
+  constexpr int64_t longSum = 32;
+  lines = std::min(rows, columns);
+  sharesLarge = allVectors && lines > 1 && summed >= longSum * lines;
+  return true;
+}
+
+/// A thread for an element is as good where little is to be done or the operands' reading takes
+/// all. But few lines share a large side, which is read for each of them then, where sums are
+/// long.
+std::string TileRanking::whyNoTile() const {
+  constexpr int64_t shortestSum = 8, fewestProducts = 1 << 18;
+  if (lines < maxShortLines && !sharesLarge)
+    return (shape() + ": fewer than " + Twine(maxShortLines) +
+            " rows or columns share what is read, so a thread for a result is as fast")
+        .str();
+  if (summed < shortestSum)
+    return (shape() + ": fewer than " + Twine(shortestSum) +
+            " products in a sum, so a thread for a result is as fast")
+        .str();
+  if (double(rows) * columns * batch * summed < double(fewestProducts))
+    return (shape() + ": fewer than " + Twine(fewestProducts) +
+            " products in all, so a thread for a result is as fast")
+        .str();
+  return "";
+}
+
+void TileRanking::prepare() {
+  mayUseWgmma = canUseWgmma(plan, products, /*packed=*/false);
+  prepacked.isAllowed =
+      !((allHalf || allBytes) && allVectors) && canUseWgmma(plan, products, /*packed=*/true);
+  if (prepacked.isAllowed)
+    prepacked = prepackedCost(plan, products, double(batch) * rows, double(batch) * columns);
+  canUseHaloTile = prepacked.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
+                     return candidate.prepacked && haloCost(plan, products, candidate);
+                   });
+  // Memory bounds products of few rows of f32, as those of 16-bit operands. Producers that split
+  // what they load wait for memory longer (12 x 4096 x 25088 on an H200: 159 us in tiles of 64 x
+  // 256 by warpgroups, 114 in tiles of 16 x 128).
+  constexpr int64_t maxScalarLoads = 16;
+  constexpr double minStreamedBytes = 8e6; // bytes
+  longerBytes = double(std::max(rows, columns)) * summed * batch * bytesOf(products.front().type);
+  hasFewScalarLoads = lines <= maxScalarLoads && sharesLarge && longerBytes > minStreamedBytes &&
+                      !allHalf && !allBytes;
+  streams = allHalf && allVectors;
+  fromMemory = minStreamedClocks(products, rows, columns, summed, batch);
+  rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
+}
+
+double TileRanking::speedOf(const Candidate &candidate) const {
+  // Elements that warps load one by one make products slower (convolutions of 3 to 64 channels on
+  // an H200).
+  constexpr double singleElements = 0.55;
+  double speed = allBytes     ? candidate.bytes
+                 : allHalf    ? candidate.half
+                 : allRounded ? candidate.rounded
+                              : candidate.single;
+  bool isLarge = candidate.rows * candidate.columns > 128 * 128;
+  if (allHalf && !allVectors && !candidate.prepacked)
+    speed *= singleHalves;
+  if (allBytes && !allVectors && !candidate.prepacked)
+    speed *= singleBytes;
+  if (canUseHaloTile && !allHalf && !candidate.warpgroups)
+    speed *= singleElements;
+  bool isAllowed = candidate.prepacked ? prepacked.isAllowed : !candidate.warpgroups || mayUseWgmma;
+  if (!isAllowed || (isLarge && !candidate.prepacked && !allVectors))
+    return 0;
+  // The accumulators of all products but one wait in shared memory.
+  if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024 ||
+      (products.size() > 1 &&
+       TileMemory(tileOf(candidate, 1), products, card).sharedBytes() > card.sharedBytes))
+    return 0;
+  return speed;
+}
+
+/// One copy of the images for all taps.
+void TileRanking::rankHalo(const Candidate &candidate, double speed, const HaloCost &halo) {
+  constexpr double haloSpeed = 0.82; // makes products slower
+  int64_t count =
+      divideCeil(rows, candidate.rows) * divideCeil(halo.columns, candidate.columns) * batch;
+  double elements = double(candidate.rows) * candidate.columns;
+  double product = elements * halo.points / rate / speed;
+  double each = product / haloSpeed + startUp;
+  double total = each * divideCeil(count, device::multiprocessors) + secondLaunch +
+                 prepacked.bytes / bytesPerClock;
+  ranked.push_back({tileOf(candidate, 1, /*shifted=*/true), total});
+}
+
+double TileRanking::clocksOf(const Candidate &candidate, double speed, int64_t tiles, int64_t steps,
+                             int64_t splits) const {
+  constexpr double warpSpecializedPenalty = 1.3;
+  double ofElement = candidate.prepacked ? prepacked.points / rate : clocks;
+  double elements = double(candidate.rows) * candidate.columns;
+  double each = elements * ofElement / speed / splits + startUp;
+  if (candidate.warpgroups && !allHalf && !allBytes && !allVectors)
+    each += candidate.prepacked && (canUseHaloTile || prepacked.areNeighbours)
+                ? candidate.columns * prepacked.clocksOfLine / splits
+                : elements * startUpOfElement;
+  int64_t blocks = tiles * splits, ofParts = 8 * blocks * candidate.rows * candidate.columns;
+  double total = each * divideCeil(blocks, device::multiprocessors);
+  if (candidate.prepacked)
+    total += secondLaunch + prepacked.bytes / bytesPerClock;
+  if (hasFewScalarLoads && candidate.warpgroups)
+    total *= warpSpecializedPenalty;
+  // Several blocks at a time hide what slows one down.
+  bool isStreamedWithFewRows = hasFewScalarLoads && !candidate.warpgroups;
+  if ((streams && !candidate.prepacked) || isStreamedWithFewRows)
+    return streamedClocks(tileOf(candidate, splits), products, rows, columns, summed, batch,
+                          elements * clocks / (isStreamedWithFewRows ? 1 : speed) / steps);
+  return splits > 1 ? total + (secondLaunch + ofParts / bytesPerClock) : total;
+}
+
+void TileRanking::rank(const Candidate &candidate, double speed) {
+  int64_t tiles = divideCeil(rows, candidate.rows) * divideCeil(columns, candidate.columns) * batch;
+  int64_t steps = divideCeil(summed, int64_t(allBytes ? 128 : allHalf ? 64 : 32));
+  int64_t maxParts =
+      divideCeil(shortest, int64_t(allBytes ? 128 : 64)); // each with something of each sum
+  int64_t most = std::clamp<int64_t>(std::min(steps / 8, maxParts), 1, device::multiprocessors);
+  if (std::optional<HaloCost> halo =
+          candidate.prepacked ? haloCost(plan, products, candidate) : std::nullopt)
+    rankHalo(candidate, speed, *halo);
+  for (int64_t splits = 1; splits <= most; ++splits) {
+    double total = clocksOf(candidate, speed, tiles, steps, splits);
+    ranked.push_back({tileOf(candidate, splits), total});
+    if (TensorTile tile = tailTileOf(candidate); splits == 1 && canHaveSplitKTail(tile, products))
+      ranked.push_back({tile, tailClocks(tile, products, tiles, steps, total, fromMemory)});
+  }
+}
+
+void TileRanking::rankAll() {
+  prepare();
+  for (const Candidate &candidate : candidates)
+    if (double speed = speedOf(candidate))
+      rank(candidate, speed);
+  llvm::stable_sort(ranked,
+                    [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
+}
+
+std::string TileRanking::whyNotRanked() const {
+  // Without a tile each of few lines reads the whole other side, from the second-level cache at
+  // best.
+  constexpr double cacheBytesPerClock = 2500, worthIt = 2;
+  if (lines < maxShortLines && !ranked.empty() &&
+      ranked.front().clocks * worthIt * cacheBytesPerClock > lines * longerBytes)
+    return shape() +
+           ": reading the operands takes longer than multiplying, with or without tensor cores";
+  return ranked.empty() ? "no tile's operands and accumulators fit into shared memory and registers"
+                        : "";
+}
+
+SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
+                                          ArrayRef<ProductOperands> products, Mismatch *why) {
+  TileRanking ranking(plan, products);
+  if (!ranking.addProducts()) // of all sizes something for the middle
+    return {RankedTile{TensorTile{64, 64, 2, 2, 1}, 0}};
+  std::string reason = ranking.whyNoTile();
+  if (reason.empty()) {
+    ranking.rankAll();
+    reason = ranking.whyNotRanked();
+  }
+  if (reason.empty())
+    return std::move(ranking.ranked);
+  if (why)
+    *why = {reason, "", plan.op, false};
+  return {};
+}
+
+SmallVector<RankedTile> tegula::rankTiles(tgl::ParallelOp op, Mismatch *why) {
+  Mismatch unheard;
+  Mismatch &reason = why ? *why : unheard;
+  Matched<TensorProduct> product = matchTensorProduct(op);
+  if (!product)
+    return reason = product.mismatch(), SmallVector<RankedTile>();
+  return rankTiles(product->plan, product->operands, &reason);
+}
