@@ -8,9 +8,9 @@
 #include "compiler/Explain.h"
 
 #include "compiler/Work.h"
+#include "ir/tgl/TglShapes.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/Remarks.h"
-#include "strategies/tile_loop/plan/TileLoop.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -143,7 +143,7 @@ static std::optional<double> trafficOf(tgl::LaunchOp launch) {
   double bytes = 0;
   for (auto &[tensor, own] : traffic) {
     auto type = cast<tgl::TglTensorType>(tensor.getType());
-    std::optional<int64_t> elements = elementsOf(tensor);
+    std::optional<int64_t> elements = tgl::knownElements(tensor);
     if (!elements)
       return std::nullopt;
     double each = type.getElementType().getIntOrFloatBitWidth() / 8.0;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/tile_loop/lower/TileLoopBlock.h"
 
+#include "ir/tgl/TglShapes.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -118,7 +119,7 @@ void TileLoopBlock::layOut() {
 void TileLoopBlock::layOutTerms() {
   int64_t base = accuracyFlagBytes;
   for (mlir::Value tensor : splitPrecisionTensors(plan)) {
-    split.push_back({tensor, *elementsOf(tensor), base});
+    split.push_back({tensor, *tgl::knownElements(tensor), base});
     base = split.back().end();
   }
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/tile_loop/plan/TileLoop.h"
 
+#include "ir/tgl/TglShapes.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "strategies/tile_loop/plan/TileLoopBounds.h"
@@ -26,16 +27,6 @@ static constexpr int64_t vectorElements = 8;
 static constexpr int64_t lineElements = 64;
 
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
-std::optional<int64_t> tegula::elementsOf(mlir::Value tensor) {
-  int64_t elements = 1;
-  for (tgl::IndexExprAttr dim : cast<tgl::TglTensorType>(tensor.getType()).getDims()) {
-    std::optional<int64_t> extent = dim.getExpr().asConstant();
-    if (!extent || MulOverflow(elements, *extent, elements))
-      return std::nullopt;
-  }
-  return elements;
-}
 
 namespace {
 /// Every method gives false, with a reason, where the nest is no such.
@@ -322,7 +313,7 @@ private:
 
   /// Planes are made of vectors of the whole tensor, which are counted in 32 bits.
   static bool canSplit(tgl::ReadOp read) {
-    std::optional<int64_t> elements = elementsOf(read.getTensor());
+    std::optional<int64_t> elements = tgl::knownElements(read.getTensor());
     return elements && *elements % vectorElements == 0 && isInt<31>(*elements);
   }
 

@@ -112,9 +112,6 @@ int64_t roundsOf(const TileLoopPlan &plan, const TileLoopShape &tile);
 /// Bytes of shared memory for a round's sums of a warpgroup from one other block.
 int64_t bytesOfRound(const TileLoopPlan &plan, const TileLoopShape &tile);
 
-/// Number of elements of a tensor, if it is known.
-std::optional<int64_t> elementsOf(mlir::Value tensor);
-
 /// The operands that are read in split precision.
 llvm::SetVector<mlir::Value> splitPrecisionTensors(const TileLoopPlan &plan);
 
