@@ -56,10 +56,6 @@ bool DeviceEmitter::columnsKeepMemoryBusy(tgl::ParallelOp op) {
 
 bool DeviceEmitter::isCachedRow(mlir::Operation *nest) const { return rows->holds(nest); }
 
-//===----------------------------------------------------------------------===//
-// The function
-//===----------------------------------------------------------------------===//
-
 /// Whether threads of a team see each other's values of a tensor in this op.
 bool DeviceEmitter::exchanges(mlir::Operation *op) {
   if (exchanged.empty())

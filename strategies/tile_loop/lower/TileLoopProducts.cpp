@@ -27,10 +27,6 @@ TileLoopProducts::TileLoopProducts(TileLoopBlock &block)
     : c(block), e(block.e), b(block.b), copies(block), turns(block, copies), sums(block),
       check(block), precision(block, check), values(block, *this) {}
 
-//===----------------------------------------------------------------------===//
-// Factors in shared memory
-//===----------------------------------------------------------------------===//
-
 Value *TileLoopProducts::descriptorOf(const Staged &staged, Value *stage, Value *first,
                                       unsigned step, unsigned term) {
   constexpr unsigned inKBlock = WgmmaSharedLayout::lineElements / Wgmma::stepDepth;
@@ -41,10 +37,6 @@ Value *TileLoopProducts::descriptorOf(const Staged &staged, Value *stage, Value 
       staged.base + term * staged.termBytes() + step / inKBlock * staged.shared.bytes();
   return Wgmma(b, false).descriptor(staged.shared, address, first, 0, step % inKBlock, behind);
 }
-
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
 
 /// The left factor in registers: four words for each 16 points of the sum, of each plane.
 SmallVector<TileLoopBlock::Values> TileLoopProducts::rowWords(Product &product) {
