@@ -340,27 +340,39 @@ struct SplitTileLoopsPass : Counted<tegula::impl::SplitTileLoopsPassBase<SplitTi
     if (failed(machine))
       return signalPassFailure();
     for (ParallelOp statement : outermostStatements(getOperation()))
-      if (statement->getParentOfType<LaunchOp>() && isForTiles(statement))
+      if (statement->getParentOfType<LaunchOp>() && isForTiles(statement, machine->multiprocessors))
         split(statement, machine->multiprocessors);
   }
 
-  /// Whether the strategy `few-rows` will take it.
-  static bool isForTiles(ParallelOp statement) {
+  /// Whether the strategy `few-rows` will take it: what `tile-loop` does not, and long loops that it
+  /// leaves to a few blocks.
+  static bool isForTiles(ParallelOp statement, int64_t multiprocessors) {
+    constexpr int64_t longLoop = 1024;
     Matched<FewRowsPlan> plan = planFewRows(statement);
     if (!plan || !chooseFewRowsShape(*plan))
       return false;
     Matched<TileLoopPlan> other = planTileLoop(statement);
-    return !other || rankTileLoopShapes(*other).empty();
+    if (!other)
+      return true;
+    SmallVector<TileLoopShape> ranked = rankTileLoopShapes(*other);
+    if (ranked.empty())
+      return true;
+    auto axes = cast<AxesOp>(statement.getOperation());
+    int64_t rows = *knownPoints(axes, {other->row}), batch = *knownPoints(axes, other->batch);
+    int64_t blocks = batch * llvm::divideCeil(rows, ranked.front().rows());
+    return other->extent >= longLoop && 2 * blocks <= multiprocessors;
   }
 
-  /// Parts of the loop, for blocks that fill the machine several times: those whose stretch masks
-  /// or data leave empty end at once. A part pays for its partial results if it is long enough.
+  /// Parts of the loop, for blocks that fill the machine several times: those whose stretch masks or
+  /// data leave empty end at once. A part pays for its partial results, and the merge for its launch, if
+  /// parts are long; few blocks are divided further until each multiprocessor has one.
   static int64_t numParts(int64_t blocks, int64_t extent, int64_t multiprocessors) {
-    constexpr int64_t blocksTogether = 4, waves = 8, usual = 256, shortest = 64;
-    int64_t slots = multiprocessors * blocksTogether;
-    int64_t parts = std::min<int64_t>(llvm::divideCeil(waves * slots, blocks), extent / usual);
-    if (parts * blocks < slots)
-      parts = std::min<int64_t>(llvm::divideCeil(slots, blocks), extent / shortest);
+    constexpr int64_t blocksTogether = 4, waves = 8, shortest = 64;
+    const int64_t usual = blocks >= 2 * multiprocessors ? 512 : 256;
+    int64_t parts = std::min<int64_t>(
+        llvm::divideCeil(waves * blocksTogether * multiprocessors, blocks), extent / usual);
+    if (parts * blocks < multiprocessors)
+      parts = std::min<int64_t>(llvm::divideCeil(multiprocessors, blocks), extent / shortest);
     return std::max<int64_t>(parts, 1);
   }
 
@@ -413,7 +425,7 @@ struct SplitTileLoopsPass : Counted<tegula::impl::SplitTileLoopsPassBase<SplitTi
     int64_t parts = numParts(*plan.blocks, extent, multiprocessors);
     if (parts < 2)
       return;
-    constexpr int64_t tile = 32; // of FewRowsShape
+    constexpr int64_t tile = 64; // or half of it, of FewRowsShape
     int64_t length = llvm::alignTo(llvm::divideCeil(extent, parts), tile);
     Merge(plan, *states, *origin, extent, length).run();
     count("loops split");

@@ -28,6 +28,7 @@ private:
   void productReduction();
   void convolution();
   void tileLoop();
+  void fewRows();
   void rows();
   void scanOrSort();
 
@@ -319,6 +320,51 @@ void TiledGenerator::tileLoop() {
     program.outputs.back().tolerance = static_cast<double>(sizeOf("N")) / 1024;
 }
 
+/// The same where few rows share keys and values, as at a step of decoding: contiguous ones or pages
+/// that a table names, all of them or those that lengths, windows and other masks leave.
+void TiledGenerator::fewRows() {
+  std::string type = pick({"bf16", "bf16", "f16", "f16", "f32"});
+  bool hasPages = random.chance(40), isNatural = random.chance(40);
+  int64_t page = hasPages ? random.pick(std::vector<int64_t>{1, 3, 16, 32}) : 1;
+  int64_t keys = std::max<int64_t>(1, random.below(random.chance(30) ? 1500 : 140) / page);
+  program.sizes = {{"B", 1 + random.below(3)},
+                   {"G", 1 + random.below(2)},
+                   {"R", 1 + random.below(random.chance(20) ? 40 : 9)},
+                   {"D", random.chance(80) ? 8 * (1 + random.below(18)) : 1 + random.below(90)}};
+  program.sizes.push_back({hasPages ? "N" : "T", keys});
+  std::vector<std::string> dims = {"B", "T", "G", "D"};
+  std::string at = "b, t, g", all = "T";
+  if (hasPages) {
+    program.sizes.push_back({"P", 1 + random.below(9)});
+    dims = {"P", std::to_string(page), "G", "D"};
+    std::string length = std::to_string(page);
+    at = "to[b, t // " + length + "], t % " + length + ", g", all = "N*" + length;
+    input("to", pick({"i32", "i64"}), {"B", "N"}, 0, sizeOf("P") - 1);
+  }
+  input("q", type, {"B", "G", "R", "D"}, -1, 1);
+  input("k", type, dims, -1, 1), input("v", type, dims, -1, 1);
+  input("n", pick({"i32", "i32", "i64"}), {"B"}, 0, keys * page + 2);
+  std::string score = "clamp(floor(sum(q[b, g, r, e]*k[" + at + ", e] for e)), min=-4, max=4)",
+              power = isNatural ? "exp" : "exp2";
+  if (isNatural)
+    score = "1000*" + score;
+  if (random.chance(80))
+    score = "where(" +
+            pick({"t < n[b]", "t < n[b]", "t >= " + all + " - 40", "t < n[b] and t >= 5",
+                  "t >= n[b] - 20 and t < n[b]", "t <= r + 7", "(t + r) % 3 != 0"}) +
+            ", " + score + ", " + pick({"-inf", "-inf", "-1e9", "-1e30"}) + ")";
+  body = "  parallel b in B, g in G, r in R, d in D {\n    state m = " + pick({"-1e30", "-3.4e38"}) +
+         "\n    state l = " + pick({"0.0", "1.0"}) + "\n    state acc = 0.0\n    for t in tiles(" +
+         all + ") {\n      s = " + score + "\n      m2 = maximum(m, max(s for t))\n      p = " +
+         power + "(s - m2)\n      f = " + power + "(m - m2)\n      l = l*f + sum(p for t)\n" +
+         "      acc = acc*f + sum(" + (type == "f32" ? "p" : type + "(p)") + "*v[" + at +
+         ", d] for t)\n      m = m2\n    }\n    y[b, g, r, d] = " +
+         pick({"acc + l", "acc + l", "acc*2 + r"}) + "\n  }\n";
+  output("y", "f32", {"B", "G", "R", "D"});
+  if (isNatural)
+    program.outputs.back().tolerance = static_cast<double>(keys * page) / 1024;
+}
+
 /// What several nests read of a row or a column.
 void TiledGenerator::rows() {
   std::string type = pick({"f32", "f32", "f16", "bf16", "i32", "i16", "i8", "bool", "f64", "i64"});
@@ -394,7 +440,7 @@ GeneratedProgram TiledGenerator::generate() {
                                                  "128x128x64"};
   program.tile = random.pick(tiles);
   program.isShifted = random.chance(10);
-  unsigned kind = random.below(15);
+  unsigned kind = random.below(18);
   if (kind < 5)
     product();
   else if (kind < 7)
@@ -405,6 +451,8 @@ GeneratedProgram TiledGenerator::generate() {
     rows();
   else if (kind < 14)
     productReduction();
+  else if (kind < 17)
+    fewRows();
   else
     scanOrSort();
   program.text = "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";

@@ -2,7 +2,7 @@
 // RUN: FileCheck %s < %t.mlir
 // RUN: tegula-interpret %t.mlir -d P=7 --against=%s --quiet
 
-// Three rows share keys and values, which lie in pages: a block takes part of them in tiles of 32. Keys are one operand, values
+// Three rows share keys and values, which lie in pages: a block takes part of them in tiles of 64. Keys are one operand, values
 // the other way round a second; powers stay in registers between the products. What the loop does not change is read once.
 // CHECK: tile.kernel "acc" (%[[PART:.*]] = 0 to 10, %b = 0 to 2, %block = 0 to 1) {
 // CHECK: %[[ROWS:.*]] = tile.span 16*%block to 3 : !tile.span<16>
@@ -10,19 +10,19 @@
 // CHECK: %[[LEN:.*]] = arith.index_cast %{{.*}} : i32 to index
 // CHECK: %[[Q:.*]] = tile.operand (%row in %[[ROWS]], %e in %[[E:.*]]) -> !tile.tile<16x64xbf16> {
 // CHECK-NEXT: tgl.read %q[%b, %row, %e]
-// CHECK: tile.for %[[J:.*]] = 64*%[[PART]] to min(%[[LEN]], 640, 64*%[[PART]] + 64) step 32
-// CHECK-NEXT: %[[T:.*]] = tile.span %[[J]] to min(%[[LEN]], 640, 64*%[[PART]] + 64) : !tile.span<32>
-// CHECK-NEXT: %[[K:.*]] = tile.operand (%t in %[[T]], %e in %[[E]]) -> !tile.tile<32x64xbf16> {
+// CHECK: tile.for %[[J:.*]] = 64*%[[PART]] to min(%[[LEN]], 640, 64*%[[PART]] + 64) step 64
+// CHECK-NEXT: %[[T:.*]] = tile.span %[[J]] to min(%[[LEN]], 640, 64*%[[PART]] + 64) : !tile.span<64>
+// CHECK-NEXT: %[[K:.*]] = tile.operand (%t in %[[T]], %e in %[[E]]) -> !tile.tile<64x64xbf16> {
 // CHECK: tgl.read %table[%b, %{{.*}} floordiv 16]
-// CHECK: %[[V:.*]] = tile.operand (%d in %[[D]], %t in %[[T]]) -> !tile.tile<64x32xbf16> {
-// CHECK: %[[S:.*]] = tile.dot %[[Q]], %[[K]], %{{.*}} : !tile.tile<16x64xbf16>, !tile.tile<32x64xbf16>, !tile.tile<16x32xf32>
-// CHECK: %[[MASKED:.*]] = tile.map (%row in %[[ROWS]], %{{.*}} in %[[T]]) ({{.*}} = %[[S]] : !tile.tile<16x32xf32>)
+// CHECK: %[[V:.*]] = tile.operand (%d in %[[D]], %t in %[[T]]) -> !tile.tile<64x64xbf16> {
+// CHECK: %[[S:.*]] = tile.dot %[[Q]], %[[K]], %{{.*}} : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16>, !tile.tile<16x64xf32>
+// CHECK: %[[MASKED:.*]] = tile.map (%row in %[[ROWS]], %{{.*}} in %[[T]]) ({{.*}} = %[[S]] : !tile.tile<16x64xf32>)
 // CHECK: tile.reduce %[[MASKED]] over %[[T]]
 // CHECK: %[[MAX:.*]] = tile.map (%row in %[[ROWS]]) ({{.*}}) -> !tile.tile<16xf32> {
 // CHECK-NEXT: arith.maximumf
-// CHECK: %[[POWERS:.*]] = tile.map {{.*}} = %[[MAX]] : !tile.tile<16xf32>) -> !tile.tile<16x32xf32> {
+// CHECK: %[[POWERS:.*]] = tile.map {{.*}} = %[[MAX]] : !tile.tile<16xf32>) -> !tile.tile<16x64xf32> {
 // CHECK: %[[SCALED:.*]] = tile.map (%row in %[[ROWS]], %d in %[[D]])
-// CHECK: %[[P:.*]] = tile.operand (%row in %[[ROWS]], %{{.*}} in %[[T]]) (%{{.*}} = %[[POWERS]] : !tile.tile<16x32xf32>) -> !tile.tile<16x32xbf16> {
+// CHECK: %[[P:.*]] = tile.operand (%row in %[[ROWS]], %{{.*}} in %[[T]]) (%{{.*}} = %[[POWERS]] : !tile.tile<16x64xf32>) -> !tile.tile<16x64xbf16> {
 // CHECK-NEXT: tgl.convert
 // CHECK: tile.dot %[[P]], %[[V]], %[[SCALED]]
 // CHECK: tile.store (%row in %[[ROWS]], %d in %[[D]])
@@ -37,7 +37,7 @@ tgl.kernel @step(%q: !tgl.tensor<[2, 3, 64], bf16> {tgl.name = "q", tgl.role = "
   %partial_3 = tgl.temp "partial" : !tgl.tensor<[10, 2, 3], f32>
   %partial_4 = tgl.temp "partial" : !tgl.tensor<[10, 2, 3, 64], f32>
   tgl.launch "acc" strategy "few-rows" {
-    tgl.parallel (%part = 0 to 10, %b = 0 to 2, %r = 0 to 3) attributes {few_rows_tile = array<i64: 16, 32>, mapping = "thread,thread,thread"} {
+    tgl.parallel (%part = 0 to 10, %b = 0 to 2, %r = 0 to 3) attributes {few_rows_tile = array<i64: 16, 64>, mapping = "thread,thread,thread"} {
       %acc = tgl.temp "acc" : !tgl.tensor<[64], f32>
       tgl.parallel (%d = 0 to 64) attributes {mapping = "vector"} {
         tgl.write %cst_1, %acc[%d] : f32, !tgl.tensor<[64], f32>

@@ -322,5 +322,8 @@ Matched<FewRowsShape> tegula::chooseFewRowsShape(const FewRowsPlan &plan) {
                     "", plan.op};
   if (plan.numRows < 1 || !plan.blocks || *plan.blocks < 1)
     return Mismatch{"there are no rows", "", plan.op};
-  return FewRowsShape{int64_t(alignTo(plan.numRows, warpRows)), 32};
+  // As many bytes of keys in each turn, whatever their length.
+  constexpr int64_t shortLine = 64;
+  return FewRowsShape{int64_t(alignTo(plan.numRows, warpRows)),
+                      plan.maxColumns <= shortLine ? 64 : 32};
 }
