@@ -33,13 +33,22 @@ void TileEmitter::forCopies(tile::CopyOp op, unsigned vector, function_ref<void(
   MmaSharedLayout layout = sharedLayout(op.getTarget().getType());
   unsigned perLine = layout.lineLength() / vector;
   int64_t count = linesOf(op.getTarget().getType()) * perLine, threads = *kernel.getThreads();
-  keepNextLoopRolled = vector == 1; // elements would be much code
+  // A warp that is alone in its block has nobody to hide what a turn of the loop waits for.
+  constexpr int64_t warpThreads = 32, mostTogether = 8;
+  int64_t together = 1;
+  while (vector > 1 && threads == warpThreads && together < mostTogether &&
+         count % (2 * together * threads) == 0)
+    together *= 2;
+  keepNextLoopRolled = vector == 1 || together > 1; // elements would be much code
   emitLoop(
-      b.CreateZExt(thread, b.getInt64Ty()), i64(count), i64(threads), {},
+      b.CreateZExt(thread, b.getInt64Ty()), i64(count), i64(threads * together), {},
       [&](Value *number, ArrayRef<Value *>) {
-        Value *word = b.CreateTrunc(number, b.getInt32Ty());
-        body({b.CreateUDiv(word, i32(perLine)),
-              b.CreateMul(b.CreateURem(word, i32(perLine)), i32(vector))});
+        Value *first = b.CreateTrunc(number, b.getInt32Ty());
+        for (int64_t turn = 0; turn < together; ++turn) {
+          Value *word = b.CreateAdd(first, i32(turn * threads));
+          body({b.CreateUDiv(word, i32(perLine)),
+                b.CreateMul(b.CreateURem(word, i32(perLine)), i32(vector))});
+        }
         return Values();
       },
       "copy");
