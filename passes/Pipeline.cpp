@@ -174,7 +174,8 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     partOptions.target = options.target.text();
     pipeline.addPreparation(createReduceInTilesPass(partOptions));
   }
-  // Loops over keys whose few rows leave most of the machine idle, while their nests are as they were made.
+  // Loops over keys whose few rows leave most of the machine idle, while their nests are as they
+  // were made.
   if (options.target.isGpu()) {
     SplitTileLoopsPassOptions splitOptions;
     splitOptions.target = options.target.text();

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/analysis/Nest.h"
+#include "strategies/tile_loop/plan/TileLoopMasks.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/PatternMatch.h"
 
@@ -242,6 +243,23 @@ void FragmentValues::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
     Value *fails = b.CreateICmpSLT(c.atRow(comparison.expr, /*wantsLargest=*/false), c.i64(0));
     isPartial = isPartial ? b.CreateOr(isPartial, fails) : fails;
   }
+  emitWhere(
+      op, scope, isPartial, [] {},
+      [&](unsigned row, unsigned column) {
+        e.values[c.rowAxis] = c.fragments[c.rowAxis].at(row, column);
+        e.values[scope.axis] = c.fragments[scope.axis].at(row, column);
+        Value *holds = nullptr;
+        for (const Comparison &comparison : mask)
+          holds = e.emitAnd(holds, b.CreateICmpSGE(e.emitIndex(comparison.expr), c.i64(0)));
+        return holds;
+      });
+}
+
+/// A `where` that takes its first side but in tiles that are partial: there `begin` is emitted, and
+/// `holds` at each point.
+void FragmentValues::emitWhere(mlir::arith::SelectOp op, const Scope &scope, Value *isPartial,
+                               function_ref<void()> begin,
+                               function_ref<Value *(unsigned row, unsigned column)> holds) {
   Fragment kept = full(fragmentOf(op.getTrueValue()), scope),
            other = fragmentOf(op.getFalseValue());
   // An infinite value is infinite before it is scaled, too.
@@ -251,16 +269,12 @@ void FragmentValues::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
   if (scaled)
     kept.values = scaled->values;
   c.choose(isPartial, kept.values, [&] {
+    begin();
     Fragment own = kept;
     return forPoints(true, true, &scope,
                      [&](unsigned row, unsigned column) {
-                       e.values[c.rowAxis] = c.fragments[c.rowAxis].at(row, column);
-                       e.values[scope.axis] = c.fragments[scope.axis].at(row, column);
-                       Value *holds = nullptr;
-                       for (const Comparison &comparison : mask)
-                         holds = e.emitAnd(holds,
-                                           b.CreateICmpSGE(e.emitIndex(comparison.expr), c.i64(0)));
-                       return b.CreateSelect(holds, own.at(row, column), other.at(row, column));
+                       Value *isKept = holds(row, column);
+                       return b.CreateSelect(isKept, own.at(row, column), other.at(row, column));
                      })
         .values;
   });
@@ -268,6 +282,53 @@ void FragmentValues::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
     for (Value *&value : kept.values)
       value = b.CreateFMul(value, scaled->scale);
   c.fragments[op.getResult()] = kept;
+}
+
+/// Operations of which masks alone are made are emitted where a mask is evaluated.
+void FragmentValues::skipMaskOps(tgl::ParallelOp nest) {
+  for (const TileLoopPlan::DataMask &mask : c.plan.masks) {
+    if (mask.axis.getOwner() != &nest.getBody().front())
+      continue;
+    SetVector<mlir::Operation *> slice = *MaskAnalysis(c.plan, mask.axis).sliceOf(mask.condition);
+    for (mlir::Operation *op : reverse(slice))
+      if (op->getBlock() == mask.axis.getOwner() &&
+          all_of(op->getUsers(), [&](mlir::Operation *user) {
+            return c.skipped.contains(user) ||
+                   (isa<mlir::arith::SelectOp>(user) && op->getResult(0) == mask.condition &&
+                    user->getOperand(1) != mask.condition && user->getOperand(2) != mask.condition);
+          }))
+        c.skipped.insert(op);
+  }
+}
+
+/// A `where` whose condition is a mask that data decides.
+bool FragmentValues::emitDataMask(mlir::arith::SelectOp op, const Scope &scope) {
+  auto found = find_if(c.plan.masks, [&](const TileLoopPlan::DataMask &mask) {
+    return mask.condition == op.getCondition();
+  });
+  if (found == c.plan.masks.end())
+    return false;
+  auto [low, high] = c.throughout[found - c.plan.masks.begin()];
+  tgl::TilesOp tiles = c.plan.tiles;
+  Value *isPartial = b.CreateOr(b.CreateICmpSLT(e.values[tiles.getTileLow()], low),
+                                b.CreateICmpSGT(e.values[tiles.getTileHigh()], high));
+  // What is computed in the branch is not there behind it.
+  DenseMap<mlir::Value, Fragment> before = c.fragments;
+  auto values = e.values;
+  SetVector<mlir::Operation *> slice = *MaskAnalysis(c.plan, found->axis).sliceOf(found->condition);
+  emitWhere(
+      op, scope, isPartial,
+      [&] {
+        for (mlir::Operation *one : slice)
+          if (one->getBlock() == found->axis.getOwner())
+            emitFragment(one, &scope);
+      },
+      [&](unsigned row, unsigned column) { return fragmentOf(found->condition).at(row, column); });
+  Fragment result = c.fragments[op.getResult()];
+  c.fragments = std::move(before);
+  e.values = std::move(values);
+  c.fragments[op.getResult()] = result;
+  return true;
 }
 
 /// Writes to a private temporary, and rounds elements to its type. Where products alone read the
@@ -316,6 +377,9 @@ void FragmentValues::emitInner(mlir::Operation *op, const Scope &scope) {
     if (auto mask = affineMask(select.getCondition(), scope.axis, c.rowAxis);
         mask && !mask->empty())
       return emitMasked(select, scope, *mask);
+  if (auto select = dyn_cast<mlir::arith::SelectOp>(op);
+      select && scope.isTile && emitDataMask(select, scope))
+    return;
   if (auto division = dyn_cast<mlir::arith::DivFOp>(op);
       division && op->getResult(0).getType().isF32() && !fragmentOf(division.getRhs()).columns &&
       fragmentOf(division.getLhs()).columns)
@@ -327,6 +391,7 @@ void FragmentValues::emitInner(mlir::Operation *op, const Scope &scope) {
 
 void FragmentValues::emitNest(tgl::ParallelOp op) {
   products.prepareWords(op);
+  skipMaskOps(op);
   Scope scope = enter(op);
   for (mlir::Operation &inner : op.getBody().front())
     emitInner(&inner, scope);

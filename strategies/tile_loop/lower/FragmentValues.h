@@ -58,6 +58,11 @@ private:
   void divideByRows(mlir::arith::DivFOp op, const Scope &scope);
   void store(tgl::WriteOp op, const Scope &scope);
   void emitMasked(mlir::arith::SelectOp op, const Scope &scope, llvm::ArrayRef<Comparison> mask);
+  void emitWhere(mlir::arith::SelectOp op, const Scope &scope, Value *isPartial,
+                 llvm::function_ref<void()> begin,
+                 llvm::function_ref<Value *(unsigned row, unsigned column)> holds);
+  bool emitDataMask(mlir::arith::SelectOp op, const Scope &scope);
+  void skipMaskOps(tgl::ParallelOp nest);
   bool isSplitAcrossCluster(tgl::ReduceOp op);
   void keepInBounds(Values &values, const Scope &scope, tgl::ReduceOp op, Value *otherwise);
   bool emitShiftedExp(mlir::Operation *op, const Scope &scope);

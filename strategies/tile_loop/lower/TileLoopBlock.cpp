@@ -26,6 +26,7 @@ TileLoopBlock::TileLoopBlock(DeviceEmitter &emitter, const TileLoopPlan &plan,
   numRowStages = rowStagesOf(plan, tile);
   layOut();
   layOutTerms();
+  maskRanges.emplace(emitter, plan, tile, split.empty() ? 0 : split.back().end());
 }
 
 int64_t TileLoopBlock::SplitTensor::termAt(unsigned term) const {
@@ -263,10 +264,29 @@ void TileLoopBlock::boundTiles(Value *&low, Value *&high) {
   }
 }
 
+/// What the launch before has found for the block's rows.
+void TileLoopBlock::boundTilesByMasks(Value *&low, Value *&high) {
+  throughout.clear();
+  if (plan.masks.empty())
+    return;
+  Value *entry = maskRanges->entryOf(firstRow);
+  for (auto [number, mask] : enumerate(plan.masks)) {
+    auto [first, end, firstOfAll, endOfAll] = maskRanges->endsOf(number, entry, workspace);
+    if (mask.skips) { // where it holds nowhere the end is before all columns
+      high = b.CreateBinaryIntrinsic(Intrinsic::smax,
+                                     b.CreateBinaryIntrinsic(Intrinsic::smin, high, end), low);
+      low = b.CreateBinaryIntrinsic(Intrinsic::smin,
+                                    b.CreateBinaryIntrinsic(Intrinsic::smax, low, first), high);
+    }
+    throughout.push_back({firstOfAll, endOfAll});
+  }
+}
+
 void TileLoopBlock::findTiles(tgl::TilesOp op) {
   Value *low = e.emitIndex(op.getLowExpr());
   Value *from = low, *to = tilesEnd = e.emitIndex(op.getHighExpr());
   boundTiles(from, to);
+  boundTilesByMasks(from, to);
   // Whole tiles from the range's start on: vectors stay whole.
   Value *columns = i64(tile.columns);
   Value *left = b.CreateUDiv(b.CreateSub(from, low), columns);

@@ -16,7 +16,7 @@
 
 #include "codegen/nvgpu/Wgmma.h"
 #include "codegen/simt/DeviceEmitter.h"
-#include "strategies/tile_loop/plan/TileLoop.h"
+#include "strategies/tile_loop/lower/TileLoopMaskRanges.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tegula {
@@ -175,12 +175,16 @@ public:
   llvm::MapVector<mlir::Value, Fragment> elements; // of temporaries
   /// Operations that only a mask uses, or that have been done with another.
   llvm::DenseSet<mlir::Operation *> skipped;
+  /// The columns (i64) in which each mask that data decides holds for all rows of the block.
+  llvm::SmallVector<std::pair<Value *, Value *>> throughout;
+  std::optional<MaskRanges> maskRanges;
 
 private:
   void layOut();
   void layOutTerms();
   int64_t batchesTogether(int64_t batches) const;
   void boundTiles(Value *&low, Value *&high);
+  void boundTilesByMasks(Value *&low, Value *&high);
 };
 
 } // namespace tegula

@@ -68,6 +68,16 @@ public:
             0, "factors split"},
            &FusedTileLoop::emitSplitPrecision);
     }
+    if (!loop.plan.masks.empty()) {
+      statement.step.tiles.workspaceBytes = facts.block().maskRanges->end();
+      statement.emitTileLaunch({name + "_ranges", facts.block().maskRanges->count(),
+                                MaskRanges::threads, MaskRanges::sharedBytes,
+                                "ranges of columns that rows see"},
+                               [&](DeviceEmitter &emitter, Value *workspace) {
+                                 TileLoopBlock block(emitter, loop.plan, loop.shape);
+                                 block.maskRanges->emit(workspace);
+                               });
+    }
     emit({name + "_rows", facts.block().numBlocks(), facts.block().threads(),
           facts.block().sharedBytes(), "rows together", facts.block().cluster()},
          &FusedTileLoop::emit);

@@ -11,6 +11,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "strategies/tile_loop/plan/TileLoopBounds.h"
+#include "strategies/tile_loop/plan/TileLoopMasks.h"
 #include "target/DeviceFacts.h"
 #include "target/TargetInfo.h"
 
@@ -77,6 +78,7 @@ private:
                   "let the loop take the range of all rows and fill scores outside a row's range "
                   "with -inf");
     plan.bounds = boundsOfTiles(plan);
+    plan.masks = dataMasksOf(plan);
     return true;
   }
 

@@ -63,6 +63,13 @@ struct TileLoopPlan {
     mlir::BlockArgument axis;
   };
   llvm::SmallVector<Bound> bounds;
+  /// A condition of a `where` over the tile that data decides (TileLoopMasks.h).
+  struct DataMask {
+    mlir::Value condition;
+    mlir::BlockArgument axis;
+    bool skips; ///< whether tiles in which it holds nowhere change nothing
+  };
+  llvm::SmallVector<DataMask> masks;
   int64_t maxColumns = 0; ///< of a nest, and points of a product's sum, that are not the tile's
 };
 

@@ -42,6 +42,8 @@ public:
   /// What does not hold: step * axis + rest >= 0.
   Iteration(tgl::TilesOp tiles, BlockArgument row, int64_t step, ValueExpr rest)
       : tiles(tiles), row(row), step(step), rest(rest) {}
+  /// A condition that holds nowhere.
+  Iteration(tgl::TilesOp tiles, mlir::Value condition) : tiles(tiles), condition(condition) {}
 
   /// Whether it gives back what it got.
   bool changesNothing() {
@@ -59,8 +61,9 @@ public:
 
 private:
   tgl::TilesOp tiles;
+  mlir::Value condition;
   BlockArgument row;
-  int64_t step;
+  int64_t step = 0;
   ValueExpr rest;
   DenseMap<mlir::Value, Known> known;
   MapVector<mlir::Value, Known> elements; // of temporaries
@@ -110,6 +113,8 @@ private:
   }
 
   bool isFalse(arith::SelectOp select) {
+    if (condition)
+      return select.getCondition() == condition;
     auto nest = dyn_cast<tgl::AxesOp>(select->getParentOp());
     if (!nest || nest.getAxes().size() != 1)
       return false;
@@ -122,6 +127,8 @@ private:
 
   /// Its bounds are at least as tight as the comparison.
   bool isEmpty(tgl::ReduceOp reduce) {
+    if (condition)
+      return false;
     auto own = cast<tgl::AxesOp>(reduce.getOperation());
     tgl::AxisRange range = tgl::getAxisRange(own, 0);
     if (own.getAxes().size() != 1)
@@ -211,6 +218,10 @@ std::optional<SmallVector<Comparison>> tegula::affineMask(mlir::Value condition,
     comparisons.push_back(*conjunct.comparison);
   }
   return comparisons;
+}
+
+bool tegula::changesNothingWithout(const TileLoopPlan &plan, mlir::Value condition) {
+  return Iteration(plan.tiles, condition).changesNothing();
 }
 
 SmallVector<TileLoopPlan::Bound> tegula::boundsOfTiles(const TileLoopPlan &plan) {

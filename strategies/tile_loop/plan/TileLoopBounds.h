@@ -17,6 +17,9 @@ namespace tegula {
 /// not meet infinities.
 llvm::SmallVector<TileLoopPlan::Bound> boundsOfTiles(const TileLoopPlan &plan);
 
+/// Whether an iteration gives back what it got where the condition holds nowhere.
+bool changesNothingWithout(const TileLoopPlan &plan, mlir::Value condition);
+
 } // namespace tegula
 
 #endif // TEGULA_STRATEGIES_TILE_LOOP_PLAN_TILELOOPBOUNDS_H
