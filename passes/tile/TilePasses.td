@@ -15,7 +15,9 @@ def FormTilesPass : Pass<"tgl-form-tiles", "::tegula::tgl::KernelOp"> {
   let description = [{
     A statement of strategy `product-reduction` becomes a `tile.kernel` of the abstract stage: for
     each block a loop over column tiles, in it a loop over the sum, whose result a `tile.map` turns
-    into the values that the state of the reduction takes. The statement itself stays in the region
+    into the values that the state of the reduction takes. One of `few-rows` is walked in order
+    (`FormTileLoops.cpp`): what it has for each row becomes a tile of one dim, what it has for each row and point a
+    tile of two; all axes that share keys are rows of one tile. The statement itself stays in the region
     `otherwise`.
 
     *Why here*: the schedule has chosen the tile; nothing after it looks at the statement.
@@ -48,11 +50,13 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::tegula::tgl::KernelOp"> {
   let description = [{
     Results of products are in the accumulators of mma.sync, over warps one above the other, so that
     a row is in four lanes of one warp; what is computed from them has the same layout. Operands are
-    copied to shared memory, between barriers. A line there runs along the sum where memory does.
+    copied to shared memory, between barriers. A line there runs along the sum where memory does. A factor made of
+    tiles stays in registers, and each warp has 16 rows then, not 32.
 
     *Why here*: all later passes go by layouts.
     *Rounding*: none.
-    *Stops*: at products whose sum is not in steps of 128 bytes, or of f32 that is not split.
+    *Stops*: at products whose sum is not in steps of 128 bytes (of 32 with a factor in registers and lines across the
+    sum), or of f32 that is not split.
   }];
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }
@@ -62,7 +66,8 @@ def ChooseCopiesPass : Pass<"tile-choose-copies", "::tegula::tgl::KernelOp"> {
   let description = [{
     A copy of single elements becomes one of `cp.async` where the element is read as it is, eight
     neighbours of a line are neighbours in memory, begin at a multiple of 16 bytes, and exist
-    together. What is started is committed and awaited before the barrier behind it.
+    together. Where a line is may be computed and read from data, such as the page of a cache, if it is the same along the
+    line. What is started is committed and awaited before the barrier behind it.
 
     *Why here*: layouts say what a line is.
     *Rounding*: none.
@@ -81,8 +86,8 @@ def PipelineLoopsPass : Pass<"tile-pipeline", "::tegula::tgl::KernelOp"> {
     it starts those of the step N - 1 ahead into the stage that is free now, where there is such a step,
     and multiplies.
 
-    N is at most 4 and such that two blocks fit in a multiprocessor's shared memory, or one where two
-    would have no two stages.
+    N is at most 4 and such that two blocks fit in a multiprocessor's shared memory, four of one warp, or one
+    where two would have no two stages.
 
     *Why here*: copies are asynchronous or not by now; shared memory has no places yet.
     *Rounding*: none.
