@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRDistinct.h"
 #include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
 #include "frontend/lower/EmitIRScatter.h"
@@ -86,7 +87,7 @@ void Emitter::emitEquation(const Stmt &stmt) {
   std::optional<LastWriters> last;
   if (auto found = blockWriters.find(&stmt); found != blockWriters.end())
     last = found->second;
-  else if (stmt.meeting == Stmt::LastWins)
+  else if (stmt.meeting == Stmt::LastWins && !writesDistinctPlaces(*this, stmt))
     last = emitLastWriters(*this, stmt);
   llvm::SaveAndRestore<const LastWriters *> saved(lastWriters, last ? &*last : nullptr);
   if (axes.empty() || readsOwnPointsOnly(stmt)) { // one point reads before it writes

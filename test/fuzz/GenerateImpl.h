@@ -118,6 +118,7 @@ public:
   };
   struct Scatter;
   void scatterByReduction();
+  void compaction();
   void update();
   void library();
   bool narrowProduct();

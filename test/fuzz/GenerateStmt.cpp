@@ -305,6 +305,43 @@ void Generator::scatterByReduction() {
   addOutput(out, "f32", {dim}, value.error * count);
 }
 
+/// `c[i] = cumsum(where(p, 1, 0), over=i); y[c[i] - 1] = v for i if p`: what meets the condition,
+/// close together; or under another condition, where several may meet.
+void Generator::compaction() {
+  if (special)
+    return equation();
+  Scope scope = freshScope(random.below(2));
+  Index over = freshIndex(scope);
+  scope.push_back(over);
+  if (over.range.value < 1)
+    return equation();
+  bool isExclusive = random.chance(30), isOther = random.chance(30);
+  std::string condition = boolean(scope, 1).text;
+  Value asIs;
+  asIs.text = condition;
+  if (varying(asIs, over).text != condition) // it may not vary
+    condition = over.name + " % 3 != " + std::to_string(random.below(3));
+  std::string guard = isOther ? boolean(scope, 1).text : condition;
+  std::string count = fresh("t"), out = fresh("y"), bare, ranged, items, rows;
+  for (const Index &index : scope) {
+    bare += (bare.empty() ? "" : ", ") + index.name;
+    ranged += (ranged.empty() ? "" : ", ") + index.name + " in " + index.range.text;
+    if (index.name != over.name)
+      rows += index.name + ", ";
+  }
+  line(count + "[" + ranged + "] = cumsum(" +
+       (random.chance(50) ? "where(" + condition + ", 1, 0)" : "i32(" + condition + ")") +
+       ", over=" + over.name + (isExclusive ? ", exclusive=true" : "") + ")");
+  line(out + "[" + ranged + "] = 0.0");
+  std::string at = count + "[" + bare + "]";
+  Value value = settle(exact(scope, 1));
+  if (isOther)
+    guard = "(" + guard + ") and " + at + " > 0";
+  line(out + "[" + rows + at + (isExclusive && !isOther ? "" : " - 1") + "] = " + value.text +
+       " for " + ranged + " if " + guard);
+  addOutput(out, "f32", dimsOf(scope), value.error);
+}
+
 void Generator::statement() {
   taken.clear();
   switch (random.below(20)) {
@@ -330,7 +367,10 @@ void Generator::statement() {
   case 6:
     return isHelper ? equation() : block(*this);
   case 7:
-    return isHelper ? equation() : random.chance(25) ? scatterByReduction() : scatter(*this);
+    return isHelper            ? equation()
+           : random.chance(25) ? scatterByReduction()
+           : random.chance(20) ? compaction()
+                               : scatter(*this);
   case 8:
   case 9:
     return call();
