@@ -503,6 +503,24 @@ def SplitScansPass : Pass<"tgl-split-scans", "::tegula::tgl::KernelOp"> {
                         "threads that keep the machine busy">];
 }
 
+def SplitSortsPass : Pass<"tgl-split-sorts", "::tegula::tgl::KernelOp"> {
+  let summary = "gives sorts of long rows launches of their own";
+  let description = [{
+    `parallel (b) { before; parallel (j) { values[b, j] = v; places[b, j] = j }; tgl.sort values, places[b]; after }` becomes
+    three launches: what stands before, the nest that makes a row's elements with the sort, what stands after. The nest
+    comes along from another launch too. It is evaluated where the sort reads its elements, so they are not stored before;
+    where it does more than that, the elements are stored, and a nest that copies them takes its place. Temporaries and
+    values that cross are kept in memory.
+
+    *Why here*: statements are what they stay, and what reads sorted rows may still be cut into pieces, or spread.
+    *Rounding*: none.
+    *Stops*: at sizes that are not known, at rows that one block sorts in registers, at sorts inside other nests, and
+    where the elements' places are not their numbers.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,
+                 Option<"wholeRows", "whole-rows", "bool", /*default=*/"true", "a block may sort a row">];
+}
+
 def GatherRecurrencesPass : Pass<"tgl-gather-recurrences", "::tegula::tgl::KernelOp"> {
   let summary = "puts a loop on the host into a statement over the rows that it is independent for";
   let description = [{

@@ -163,6 +163,11 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
   if (options.target.isGpu())
     pipeline.add(createGroupProductsPass());
   if (options.target.isGpu()) {
+    // Sorts of long rows stand alone: what reads them is cut into pieces by the passes below.
+    SplitSortsPassOptions sortOptions;
+    sortOptions.target = options.target.text();
+    sortOptions.wholeRows = !llvm::is_contained(options.disabled, "block-sorts");
+    pipeline.addPreparation(createSplitSortsPass(sortOptions));
     // Convolutions read their images along runs of channels, their weights in that order.
     OrderWindowsPassOptions windowOptions;
     windowOptions.tensorTile = options.tensorTile;
@@ -320,6 +325,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSpreadNestsPass(); }, counters);
   registerCounted([] { return createSplitScansPass(); }, counters);
   registerCounted([] { return createSplitTileLoopsPass(); }, counters);
+  registerCounted([] { return createSplitSortsPass(); }, counters);
   registerCounted([] { return createOrderSumsPass(); }, counters);
   registerCounted([] { return createGatherRecurrencesPass(); }, counters);
   registerCounted([] { return createInterchangeLoopsPass(); }, counters);

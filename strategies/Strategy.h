@@ -38,6 +38,7 @@ struct ScheduleCounts {
   unsigned tiled = 0;    // statements that tensor cores compute
   unsigned resident = 0; // loops that keep their weights
   unsigned scans = 0;    // in tiles
+  unsigned sorts = 0;    // of long rows
   unsigned general = 0;  // statements
 };
 

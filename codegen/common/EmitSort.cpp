@@ -21,31 +21,6 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-std::optional<IndexExpr> tegula::elementsRead(tgl::SortOp op) {
-  std::optional<IndexExpr> most;
-  for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
-    if (!tensor.getDefiningOp<tgl::TempOp>())
-      return std::nullopt;
-    for (mlir::Operation *user : tensor.getUsers()) {
-      auto read = dyn_cast<tgl::ReadOp>(user);
-      if (!read) {
-        if (isa<tgl::WriteOp>(user) || user == op)
-          continue; // what is sorted
-        return std::nullopt;
-      }
-      auto axis = dyn_cast_or_null<mlir::BlockArgument>(read.getSubscriptExprs().back().asValue());
-      auto owner = axis ? dyn_cast<tgl::AxesOp>(axis.getOwner()->getParentOp()) : tgl::AxesOp();
-      if (!owner)
-        return std::nullopt;
-      ValueExpr high = tgl::getAxisRange(owner, axis.getArgNumber()).hi;
-      if (!high.operands().empty())
-        return std::nullopt;
-      most = most ? IndexExpr::max(*most, high.expr()) : high.expr();
-    }
-  }
-  return most;
-}
-
 void tegula::emitSortNetwork(Emitter &e, tgl::SortOp op) {
   IRBuilder<> &b = e.b;
   const Emitter::Buffer values = e.buffers.lookup(op.getValues()),

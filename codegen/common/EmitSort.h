@@ -20,9 +20,6 @@ class Emitter;
 
 /// Sorts the row where it lies, by the steps of Emitter::emitSteps.
 void emitSortNetwork(Emitter &e, tgl::SortOp op);
-/// How many elements of sorted rows are read at most, where every read of the temporaries walks
-/// along them from the front to a size.
-std::optional<IndexExpr> elementsRead(tgl::SortOp op);
 
 } // namespace tegula
 

@@ -13,6 +13,7 @@
 #include "ir/DTypes.h"
 #include "ir/tgl/TglUtils.h"
 #include "ir/tgl/WriteAttributes.h"
+#include "passes/analysis/SortedRows.h"
 #include <cstddef>
 
 using namespace llvm;

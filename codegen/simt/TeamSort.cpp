@@ -28,6 +28,7 @@
 #include "codegen/common/EmitSort.h"
 #include "codegen/simt/DeviceEmitter.h"
 
+#include "passes/analysis/SortedRows.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 

@@ -31,6 +31,7 @@ private:
   void fewRows();
   void rows();
   void scanOrSort();
+  void longSort(const std::string &type, const std::string &result);
 
   int64_t size(const std::string &name, int64_t largest);
   int64_t sizeOf(const std::string &name) const;
@@ -397,6 +398,8 @@ void TiledGenerator::rows() {
 void TiledGenerator::scanOrSort() {
   std::string type = pick({"f32", "f32", "f16", "bf16", "i32", "i8", "f64", "i64"});
   std::string result = type == "f64" || type == "i64" ? type : isWhole(type) ? "i32" : "f32";
+  if (random.chance(6))
+    return longSort(type, result);
   size("M", 36), size("N", 2052);
   bool isColumn = random.chance(40), isSort = random.chance(40);
   std::vector<std::string> dims = {"M", "N"}, at = {"i", "j"};
@@ -415,6 +418,30 @@ void TiledGenerator::scanOrSort() {
   line("y" + list(at) + " = " + pick({"cumsum", "cumsum", "cummax", "cummin"}) + "(" + x +
        ", over=j" + pick({"", ", reverse=true"}) + ")" + pick({"", " + 1"}));
   output("y", result, dims);
+}
+
+/// Rows that registers have no room for, and the first of them.
+void TiledGenerator::longSort(const std::string &type, const std::string &result) {
+  static const std::vector<int64_t> lengths = {4097, 4099, 6144, 8193, 12289, 16384, 16411, 20480};
+  program.sizes = {{"M", 1 + random.below(2)}, {"N", random.pick(lengths)}};
+  input("x", type, {"M", "N"}, -4, 4);
+  if (!isWhole(type) && random.chance(50))
+    program.inputs.back().special = true;
+  std::string order = pick({"", ", descending=true"});
+  std::string value = pick({"x[i, j]", "x[i, j]", isWhole(type) ? "x[i, j]*3" : "floor(x[i, j])",
+                            "x[i, j]*2 + max(x[i, k] for k)"});
+  if (random.chance(40)) {
+    std::string k = std::to_string(33 + random.below(200));
+    line("y[i, r], e[i, r] = topk(" + value + " for j, k=" + k + ")");
+    output("y", result, {"M", k}), output("e", "i64", {"M", k});
+    return;
+  }
+  line("e[i, j] = argsort(" + value + ", over=j" + order + ")");
+  output("e", "i64", {"M", "N"});
+  if (random.chance(50)) {
+    line("y[i, j] = sort(" + value + ", over=j" + order + ")");
+    output("y", result, {"M", "N"});
+  }
 }
 
 GeneratedProgram TiledGenerator::generate() {
