@@ -233,7 +233,7 @@ private:
   /// What a sum of terms is multiplied with, or divided by, last first.
   SmallVector<std::pair<Value, bool>> scalesOf(const ChainTerm &term) {
     SmallVector<std::pair<Value, bool>> scales;
-    if (term.score && !chain.isLargest(term.shift, term.score)) {
+    if (term.score && !chain.isImplied(term)) {
       Value largest = tiles.getResult(referenceOf(term).state);
       Value distance = arith::SubFOp::create(b, loc, largest, copy(term.shift, atRow), contract);
       scales.push_back({power(distance, term.isBase2), false});
@@ -269,7 +269,7 @@ private:
   void findStates() {
     auto measure = [&](const ChainTerm &term) {
       if (term.score)
-        referenceOf(term).isShift &= chain.isLargest(term.shift, term.score);
+        referenceOf(term).isShift &= chain.isImplied(term);
     };
     measure(chain.term);
     for (Operation *op : chain.needed) {

@@ -394,7 +394,39 @@ private:
   // Terms
   //===--------------------------------------------------------------------===//
 
+  /// Whether the value is the sum of the powers of distances from the largest score.
+  bool isSumOfPowers(Value value) {
+    auto reduce = chain.behind(value).getDefiningOp<ReduceOp>();
+    if (!reduce || !chain.reductions.contains(reduce) || reduce.getKind() != ReduceKind::Sum)
+      return false;
+    Operation *power = chain.behind(reduce.getReduced()).getDefiningOp();
+    auto distance = isa_and_nonnull<math::ExpOp, math::Exp2Op>(power)
+                        ? chain.behind(power->getOperand(0)).getDefiningOp<arith::SubFOp>()
+                        : arith::SubFOp();
+    return distance && chain.isLargest(distance.getRhs(), distance.getLhs());
+  }
+
+  bool findQuotients() {
+    ChainTerm term;
+    term.value = term.inner = chain.left;
+    while (step(term))
+      ;
+    return llvm::any_of(term.scales,
+                        [&](const ChainTerm::Scale &scale) {
+                          return scale.divides && isSumOfPowers(scale.value);
+                        }) &&
+           llvm::none_of(chain.product.getBody().front(),
+                         [&](Operation &op) {
+                           return &op != chain.sum && op.getNumResults() &&
+                                  chain.isAfterLoop(op.getResult(0));
+                         }) &&
+           llvm::none_of(chain.inlined, [&](auto &entry) {
+             return !chain.isElement(entry.second.write.getValue()) && isReadElsewhere(entry.first);
+           });
+  }
+
   bool findTerms() {
+    chain.areQuotients = findQuotients();
     if (!takeTerm(chain.sum, chain.left, chain.term))
       return false;
     for (Operation &op : chain.product.getBody().front())
@@ -456,7 +488,7 @@ private:
     for (const ChainTerm::Scale &scale : term.scales)
       if (!need(scale.value))
         return false;
-    return !term.score || chain.isLargest(term.shift, term.score) || need(term.shift);
+    return !term.score || chain.isImplied(term) || need(term.shift);
   }
 
   /// Whether a term that is rounded to f16 may be larger than 1 without its scales.

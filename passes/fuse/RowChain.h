@@ -91,6 +91,13 @@ struct RowChain {
   bool areSame(mlir::Value a, mlir::Value b) const;
   /// Whether the left factor is made of exponentials, as a softmax is.
   bool hasPowers() const;
+  /// Whether the sums are read in quotients alone, of the products by that of the powers. Where
+  /// nothing counts these are 0/0, NaN, as distances from a largest score of -inf are.
+  bool areQuotients = false;
+  /// Whether distances are from the largest score, and nobody can tell it from the loop's.
+  bool isImplied(const ChainTerm &term) const {
+    return areQuotients && isLargest(term.shift, term.score);
+  }
   /// Whether the value is the largest score.
   bool isLargest(mlir::Value value, mlir::Value score) const;
 };

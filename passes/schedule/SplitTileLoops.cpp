@@ -344,8 +344,8 @@ struct SplitTileLoopsPass : Counted<tegula::impl::SplitTileLoopsPassBase<SplitTi
         split(statement, machine->multiprocessors);
   }
 
-  /// Whether the strategy `few-rows` will take it: what `tile-loop` does not, and long loops that it
-  /// leaves to a few blocks.
+  /// Whether the strategy `few-rows` will take it: what `tile-loop` does not, and long loops that
+  /// it leaves to a few blocks.
   static bool isForTiles(ParallelOp statement, int64_t multiprocessors) {
     constexpr int64_t longLoop = 1024;
     Matched<FewRowsPlan> plan = planFewRows(statement);
@@ -363,9 +363,9 @@ struct SplitTileLoopsPass : Counted<tegula::impl::SplitTileLoopsPassBase<SplitTi
     return other->extent >= longLoop && 2 * blocks <= multiprocessors;
   }
 
-  /// Parts of the loop, for blocks that fill the machine several times: those whose stretch masks or
-  /// data leave empty end at once. A part pays for its partial results, and the merge for its launch, if
-  /// parts are long; few blocks are divided further until each multiprocessor has one.
+  /// Parts of the loop, for blocks that fill the machine several times: those whose stretch masks
+  /// or data leave empty end at once. A part pays for its partial results, and the merge for its
+  /// launch, if parts are long; few blocks are divided further until each multiprocessor has one.
   static int64_t numParts(int64_t blocks, int64_t extent, int64_t multiprocessors) {
     constexpr int64_t blocksTogether = 4, waves = 8, shortest = 64;
     const int64_t usual = blocks >= 2 * multiprocessors ? 512 : 256;

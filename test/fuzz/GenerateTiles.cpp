@@ -28,6 +28,7 @@ private:
   void productReduction();
   void convolution();
   void tileLoop();
+  void chain();
   void fewRows();
   void rows();
   void scanOrSort();
@@ -321,8 +322,8 @@ void TiledGenerator::tileLoop() {
     program.outputs.back().tolerance = static_cast<double>(sizeOf("N")) / 1024;
 }
 
-/// The same where few rows share keys and values, as at a step of decoding: contiguous ones or pages
-/// that a table names, all of them or those that lengths, windows and other masks leave.
+/// The same where few rows share keys and values, as at a step of decoding: contiguous ones or
+/// pages that a table names, all of them or those that lengths, windows and other masks leave.
 void TiledGenerator::fewRows() {
   std::string type = pick({"bf16", "bf16", "f16", "f16", "f32"});
   bool hasPages = random.chance(40), isNatural = random.chance(40);
@@ -354,16 +355,59 @@ void TiledGenerator::fewRows() {
             pick({"t < n[b]", "t < n[b]", "t >= " + all + " - 40", "t < n[b] and t >= 5",
                   "t >= n[b] - 20 and t < n[b]", "t <= r + 7", "(t + r) % 3 != 0"}) +
             ", " + score + ", " + pick({"-inf", "-inf", "-1e9", "-1e30"}) + ")";
-  body = "  parallel b in B, g in G, r in R, d in D {\n    state m = " + pick({"-1e30", "-3.4e38"}) +
-         "\n    state l = " + pick({"0.0", "1.0"}) + "\n    state acc = 0.0\n    for t in tiles(" +
-         all + ") {\n      s = " + score + "\n      m2 = maximum(m, max(s for t))\n      p = " +
-         power + "(s - m2)\n      f = " + power + "(m - m2)\n      l = l*f + sum(p for t)\n" +
-         "      acc = acc*f + sum(" + (type == "f32" ? "p" : type + "(p)") + "*v[" + at +
-         ", d] for t)\n      m = m2\n    }\n    y[b, g, r, d] = " +
-         pick({"acc + l", "acc + l", "acc*2 + r"}) + "\n  }\n";
+  body =
+      "  parallel b in B, g in G, r in R, d in D {\n    state m = " + pick({"-1e30", "-3.4e38"}) +
+      "\n    state l = " + pick({"0.0", "1.0"}) + "\n    state acc = 0.0\n    for t in tiles(" +
+      all + ") {\n      s = " + score +
+      "\n      m2 = maximum(m, max(s for t))\n      p = " + power + "(s - m2)\n      f = " + power +
+      "(m - m2)\n      l = l*f + sum(p for t)\n" + "      acc = acc*f + sum(" +
+      (type == "f32" ? "p" : type + "(p)") + "*v[" + at +
+      ", d] for t)\n      m = m2\n    }\n    y[b, g, r, d] = " +
+      pick({"acc + l", "acc + l", "acc*2 + r"}) + "\n  }\n";
   output("y", "f32", {"B", "G", "R", "D"});
   if (isNatural)
     program.outputs.back().tolerance = static_cast<double>(keys * page) / 1024;
+}
+
+/// Reductions over the columns of a row, of which later ones use earlier ones: powers of two of
+/// whole distances from the largest score, from the larger of it and a sink, or from a number that
+/// is given, masked by indices and by data.
+void TiledGenerator::chain() {
+  std::string type = pick({"bf16", "f16"});
+  size("S", 200), size("N", 257), size("D", 136);
+  program.sizes[2].second = 8 * (1 + random.below(12));
+  program.sizes.push_back({"H", 1 + random.below(3)});
+  program.sizes.push_back({"R", 1 + random.below(3)});
+  input("q", type, {"H", "S", "R", "D"}, -1, 1);
+  input("k", type, {"H", "N", "D"}, -1, 1), input("v", type, {"H", "N", "D"}, -1, 1);
+  input("a", "i32", {"S"}, -2, 4), input("c", "i32", {"N"}, -2, 4),
+      input("n", "i32", {"H"}, 0, 300);
+  input("z", "i32", {"H"}, -4, 4);
+  std::string score = "clamp(floor(sum(q[h, i, r, e]*k[h, j, e] for e)), min=-4, max=4)";
+  if (random.chance(80))
+    score = "where(" +
+            pick({"j <= i", "j <= i + N - S", "j > i - 40 and j <= i + 3", "a[i] == c[j]",
+                  "a[i] >= c[j] and j <= i", "j < n[h]", "j >= a[i] and j < n[h]",
+                  "not (a[i] != c[j]) or j < 3", "(i + j) % 3 != 0 and a[i] <= c[j]"}) +
+            ", " + score + ", -inf)";
+  line("s[h, i, r, j] = " + score);
+  unsigned kind = random.below(3); // of what distances are from
+  std::string from = kind == 2 ? "z[h]" : "m[h, i, r]";
+  if (kind < 2)
+    line("m[h, i, r] = " + std::string(kind ? "maximum(max(s[h, i, r, j] for j), z[h])"
+                                            : "max(s[h, i, r, j] for j)"));
+  line("p[h, i, r, j] = exp2(s[h, i, r, j] - " + from + ")");
+  std::string sum = "sum(" + type + "(p[h, i, r, j])*v[h, j, d] for j)";
+  bool hasTotal = random.chance(60);
+  if (hasTotal)
+    line("l[h, i, r] = sum(p[h, i, r, j] for j)" +
+         std::string(kind == 1 ? " + exp2(z[h] - m[h, i, r])" : ""));
+  line("y[h, i, r, d] = " + sum + (hasTotal ? " + l[h, i, r]" : ""));
+  output("y", "f32", {"H", "S", "R", "D"});
+  if (hasTotal && random.chance(40)) {
+    line("t[h, i, r] = l[h, i, r]");
+    output("t", "f32", {"H", "S", "R"});
+  }
 }
 
 /// What several nests read of a row or a column.
@@ -467,7 +511,7 @@ GeneratedProgram TiledGenerator::generate() {
                                                  "128x128x64"};
   program.tile = random.pick(tiles);
   program.isShifted = random.chance(10);
-  unsigned kind = random.below(18);
+  unsigned kind = random.below(20);
   if (kind < 5)
     product();
   else if (kind < 7)
@@ -480,6 +524,8 @@ GeneratedProgram TiledGenerator::generate() {
     productReduction();
   else if (kind < 17)
     fewRows();
+  else if (kind < 19)
+    chain();
   else
     scanOrSort();
   program.text = "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";
