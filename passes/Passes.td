@@ -332,6 +332,22 @@ def OrderSumsPass : Pass<"tgl-order-sums", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def BlockScalesPass : Pass<"tgl-block-scales", "::tegula::tgl::KernelOp"> {
+  let summary = "writes block-scaled products of 8-bit floats as one sum, scales beside the products";
+  let description = [{
+    `sum_g s[i, g] * sum_k a[i, 128*g + k] * b[j, 128*g + k]` becomes one sum over g and k, of three factors, and
+    so does `sum_k s[i, k // 128] * a[i, k] * b[j, k]`. Of such a sum the contraction strategy multiplies a and b, 8-bit
+    floats, as they are, and s, which does not vary along the last axis, once for a block's sum (BlockScales in
+    strategies/contraction/plan/ContractionPlan.h).
+
+    *Why here*: before tgl-group-products, which asks for one sum of products, and while axes are as they were written.
+    *Rounding*: a scale multiplies a block's sum, not its products: one rounding for a block in place of one for each
+    product.
+    *Stops*: at blocks that are no multiples of 128 points, at sizes that are not known, at factors of other types, and
+    at scales that vary with rows and with columns.
+  }];
+}
+
 def GroupProductsPass : Pass<"tgl-group-products", "::tegula::tgl::KernelOp"> {
   let summary = "puts rows in the order of the matrices that data chooses for them";
   let description = [{

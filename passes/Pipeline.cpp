@@ -159,6 +159,9 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     // Other loops of steps into one launch, where points of some axes never meet.
     pipeline.add(createInterchangeLoopsPass());
   }
+  // Scales of blocks of a sum stand beside the products, however they were written.
+  if (options.target.isGpu())
+    pipeline.add(createBlockScalesPass());
   // Products with a factor that data chooses for each row become products of rows of one factor.
   if (options.target.isGpu())
     pipeline.add(createGroupProductsPass());
@@ -313,6 +316,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSumBeforeProductPass(); }, counters);
   registerCounted([] { return createDistributePass(); }, counters);
   registerCounted([] { return createFusePass(); }, counters);
+  registerCounted([] { return createBlockScalesPass(); }, counters);
   registerCounted([] { return createGroupProductsPass(); }, counters);
   registerCounted([] { return createCollapseAxesPass(); }, counters);
   registerCounted([] { return createSplitResiduesPass(); }, counters);

@@ -59,31 +59,25 @@ Value *StorageConverter::decodeSmall(Value *raw, const Format &format) {
   Value *sign = b.CreateShl(b.CreateLShr(wide, bits - 1), 31);
   Value *magnitude = b.CreateAnd(wide, (1u << (bits - 1)) - 1);
   Value *shifted = b.CreateShl(magnitude, 23 - format.mantissa);
-  Value *result;
-  if (format.exponent == 8) {
-    result = b.CreateBitCast(b.CreateOr(shifted, sign), f32);
+  // Subnormals are integers times a power of two; normal numbers get their exponent rebiased.
+  Value *scale =
+      ConstantFP::get(f32, std::ldexp(1.0, 1 - int(format.bias) - int(format.mantissa)));
+  Value *subnormal = b.CreateFMul(b.CreateUIToFP(magnitude, f32), scale);
+  Value *normal = b.CreateBitCast(
+      b.CreateAdd(shifted, ConstantInt::get(i32, (127 - format.bias) << 23)), f32);
+  Value *isSubnormal = b.CreateICmpULT(magnitude, ConstantInt::get(i32, 1u << format.mantissa));
+  Value *absolute = b.CreateSelect(isSubnormal, subnormal, normal);
+  if (format.hasInfinity) {
+    Value *infinity = ConstantInt::get(i32, format.largest + 1);
+    absolute = b.CreateSelect(b.CreateICmpEQ(magnitude, infinity), ConstantFP::getInfinity(f32),
+                              absolute);
+    absolute =
+        b.CreateSelect(b.CreateICmpUGT(magnitude, infinity), ConstantFP::getNaN(f32), absolute);
   } else {
-    // Subnormals are integers times a power of two; normal numbers get their exponent rebiased.
-    Value *scale =
-        ConstantFP::get(f32, std::ldexp(1.0, 1 - int(format.bias) - int(format.mantissa)));
-    Value *subnormal = b.CreateFMul(b.CreateUIToFP(magnitude, f32), scale);
-    Value *normal = b.CreateBitCast(
-        b.CreateAdd(shifted, ConstantInt::get(i32, (127 - format.bias) << 23)), f32);
-    Value *isSubnormal = b.CreateICmpULT(magnitude, ConstantInt::get(i32, 1u << format.mantissa));
-    Value *absolute = b.CreateSelect(isSubnormal, subnormal, normal);
-    if (format.hasInfinity) {
-      Value *infinity = ConstantInt::get(i32, format.largest + 1);
-      absolute = b.CreateSelect(b.CreateICmpEQ(magnitude, infinity), ConstantFP::getInfinity(f32),
-                                absolute);
-      absolute =
-          b.CreateSelect(b.CreateICmpUGT(magnitude, infinity), ConstantFP::getNaN(f32), absolute);
-    } else {
-      absolute = b.CreateSelect(b.CreateICmpUGT(magnitude, ConstantInt::get(i32, format.largest)),
-                                ConstantFP::getNaN(f32), absolute);
-    }
-    result = b.CreateBitCast(b.CreateOr(b.CreateBitCast(absolute, i32), sign), f32);
+    absolute = b.CreateSelect(b.CreateICmpUGT(magnitude, ConstantInt::get(i32, format.largest)),
+                              ConstantFP::getNaN(f32), absolute);
   }
-  return result;
+  return b.CreateBitCast(b.CreateOr(b.CreateBitCast(absolute, i32), sign), f32);
 }
 
 Value *StorageConverter::encodeSmall(Value *value, const Format &format) {
@@ -153,6 +147,10 @@ Value *StorageConverter::decode(Value *raw, mlir::Type element) {
       raw = b.CreateTrunc(raw, like(raw, b.getIntNTy(4)));
     Type *i32 = like(raw, b.getInt32Ty());
     return integer.isUnsigned() ? b.CreateZExt(raw, i32) : b.CreateSExt(raw, i32);
+  }
+  if (element.isBF16()) { // the upper half of an f32
+    Value *wide = b.CreateZExt(raw, like(raw, b.getInt32Ty()));
+    return b.CreateBitCast(b.CreateShl(wide, 16), like(raw, b.getFloatTy()));
   }
   return decodeSmall(raw, formatOf(element));
 }

@@ -50,6 +50,7 @@ struct MmaOperand {
   unsigned count;  ///< copies of a thread
 };
 struct MmaProduct {
+  unsigned number; ///< among the plan's
   tgl::ReduceOp reduce;
   ProductOperands operands;
   KLoop kLoop;

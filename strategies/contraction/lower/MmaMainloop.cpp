@@ -8,6 +8,7 @@
 #include "strategies/contraction/lower/MmaMainloop.h"
 
 #include "ir/tgl/TglUtils.h"
+#include "strategies/contraction/lower/BlockScaling.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -30,6 +31,7 @@ MmaProduct MmaMainloop::makeMmaProduct(unsigned number) {
     how = &evaluated;
   }
   MmaProduct product;
+  product.number = number;
   product.reduce = planned.reduce;
   MmaType type = how->type;
   unsigned elementBytes = bytesOf(type);
@@ -129,22 +131,27 @@ MmaMainloop::Accumulators MmaMainloop::multiplyWords(MmaProduct &product, Value 
   return result;
 }
 
-/// One step's products added to `accumulators`, which belong to the warp's fragments: [row
-/// block][column block of 8][4].
-MmaMainloop::Accumulators MmaMainloop::multiplyStep(MmaProduct &product, Value *stage,
-                                                    ArrayRef<Value *> accumulators, Path path) {
+/// The products of step `number` (i64) added to `accumulators`, which belong to the warp's fragments:
+/// [row block][column block of 8][4].
+MmaMainloop::Accumulators MmaMainloop::multiplyStep(MmaProduct &product, Value *number,
+                                                    Value *stage, ArrayRef<Value *> accumulators,
+                                                    Path path) {
+  const ContractionProduct &planned = plan.products[product.number];
   // Of f8 some tensor cores keep few bits of what they add up.
-  bool promotesAccumulators =
-      product.a.how->terms + product.b.how->terms > 2 || product.a.type == MmaType::F8;
+  bool promotesAccumulators = product.a.how->terms + product.b.how->terms > 2 ||
+                              product.a.type == MmaType::F8 || planned.scales;
+  SmallVector<FragmentStep> places;
+  for (unsigned n = 0; n < accumulators.size(); ++n)
+    places.push_back(fragmentStep(tile, n));
+  BlockScaling scaling(context, planned, product.kLoop, product.a.shared.depth(),
+                       mmaAccumulatorAt(b, tile, here.corner, here.lane, 0), places);
+  Accumulators scales = scaling.load(number);
   auto multiply = [&](ArrayRef<Value *> before,
                       function_ref<Accumulators(Accumulators partial)> body) {
     Accumulators partial =
         body(promotesAccumulators ? Accumulators(before.size(), ConstantFP::get(b.getFloatTy(), 0))
                                   : Accumulators(before));
-    if (promotesAccumulators)
-      for (auto [added, sum] : zip_equal(partial, before))
-        added = b.CreateFAdd(sum, added);
-    return partial;
+    return promotesAccumulators ? scaling.promote(scales, 0, before, partial) : partial;
   };
   if (path == Path::Fast)
     return multiply(accumulators, [&](Accumulators partial) {
@@ -250,7 +257,7 @@ MmaMainloop::Accumulators MmaMainloop::mmaMainloop(MmaProduct &product, Path pat
             return mmaLoads.evaluateStep(product, indices.stepInKLoop(product.kLoop, next));
           });
         }
-        auto multiply = [&] { return multiplyStep(product, stageAt(stage), before, path); };
+        auto multiply = [&] { return multiplyStep(product, number, stageAt(stage), before, path); };
         Accumulators accumulators =
             start == 0 ? multiply()
                        : e.emitIfElse(b.CreateICmpSGE(number, i64(0)), multiply, before);

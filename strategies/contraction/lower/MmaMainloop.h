@@ -32,8 +32,8 @@ public:
 private:
   Accumulators multiplyWords(MmaProduct &product, Value *stage, Value *step,
                              llvm::ArrayRef<Value *> partial, Path path);
-  Accumulators multiplyStep(MmaProduct &product, Value *stage, llvm::ArrayRef<Value *> accumulators,
-                            Path path);
+  Accumulators multiplyStep(MmaProduct &product, Value *number, Value *stage,
+                            llvm::ArrayRef<Value *> accumulators, Path path);
 
   WgmmaLoads wgmmaLoads;
   TileIndices indices;

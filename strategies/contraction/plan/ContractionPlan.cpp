@@ -205,11 +205,53 @@ private:
                         [&](mlir::Value axis) { return tgl::stepAlong(offset, axis) == wanted; });
   }
 
+  /// Takes the factors that are constant over blocks of the sum out of the contraction, if what they
+  /// leave is a product of two 8-bit floats, which tensor cores multiply as they are.
+  BlockScales takeBlockScales(tgl::Contraction &contraction) {
+    BlockScales scales;
+    auto summed = cast<tgl::AxesOp>(contraction.reduce.getOperation());
+    unsigned last = summed.getAxes().size() - 1;
+    std::optional<int64_t> points = tgl::knownPoints(summed, {last});
+    if (byVectors || last == 0 || !points || *points % stepOfBytes)
+      return scales;
+    using Factor = tgl::Contraction::Factor;
+    auto isScale = [&](const Factor &factor) {
+      return !factor.axes.contains(cast<mlir::BlockArgument>(summed.getAxes()[last]));
+    };
+    SmallVector<Factor, 2> operands, others;
+    for (const Factor &factor : contraction.factors)
+      (isScale(factor) ? others : operands).push_back(factor);
+    if (others.empty() || operands.size() != 2 ||
+        !llvm::all_of(operands, [](const Factor &factor) { return readsF8(factor.value); }))
+      return scales;
+    const Factor &column = operands[operands[1].axes.contains(laneAxis)],
+                 &row = operands[!operands[1].axes.contains(laneAxis)];
+    for (const Factor &factor : others) {
+      auto hasAxisOf = [&](const Factor &side, const Factor &other) {
+        return llvm::any_of(factor.axes, [&](mlir::BlockArgument axis) {
+          return axis.getOwner() == axes.getAxesBlock() && side.axes.contains(axis) &&
+                 !other.axes.contains(axis);
+        });
+      };
+      bool variesByRow = hasAxisOf(row, column), variesByColumn = hasAxisOf(column, row);
+      bool isForeign = llvm::any_of(factor.axes, [&](mlir::BlockArgument axis) {
+        return !row.axes.contains(axis) && !column.axes.contains(axis);
+      });
+      if (isForeign || (variesByRow && variesByColumn))
+        return BlockScales();
+      (variesByColumn ? scales.b : scales.a).factors.push_back(factor.value);
+    }
+    scales.points = *points;
+    contraction.factors = operands;
+    return scales;
+  }
+
   bool splitFactors() {
     tgl::AxisSet rowAxes, columnAxes;
     for (tgl::Contraction &contraction : contractions) {
       ContractionProduct product;
       product.reduce = contraction.reduce;
+      product.scales = takeBlockScales(contraction);
       for (const tgl::Contraction::Factor &factor : contraction.factors) {
         bool isColumn = factor.axes.contains(laneAxis);
         (isColumn ? product.b : product.a).factors.push_back(factor.value);
@@ -369,6 +411,9 @@ private:
       };
       if (!fill(product.a, plan.rows) || !fill(product.b, plan.columns))
         return false;
+      if (product.scales && (!fill(product.scales.a, plan.rows) ||
+                             !fill(product.scales.b, plan.columns)))
+        return false;
     }
     SmallVector<mlir::Value> roots;
     SmallVector<mlir::Operation *> writes;
@@ -388,6 +433,26 @@ private:
 };
 
 } // namespace
+
+bool isF8(mlir::Type element) {
+  return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
+}
+
+bool readsF8(mlir::Value value) {
+  auto read = value.getDefiningOp<tgl::ReadOp>();
+  return read && !read.getFill() && !read.getGuard() &&
+         isF8(read.getTensorType().getElementType());
+}
+
+bool isConstantAlong(mlir::Operation *op, mlir::Value axis, int64_t points) {
+  auto read = dyn_cast<tgl::ReadOp>(op);
+  if (!read || read.getFill() || read.getGuard() == axis || !read.getExactExprs().empty())
+    return false;
+  ValueExpr rounded = ValueExpr::floorDiv(ValueExpr(axis), points) * points;
+  return llvm::all_of(read.getSubscriptExprs(), [&](const ValueExpr &subscript) {
+    return subscript.substitute(axis, rounded) == subscript;
+  });
+}
 
 unsigned laneAxisOfPartials(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());

@@ -66,6 +66,11 @@ static constexpr Candidate candidates[] = {
 /// products do; so do bytes.
 static constexpr double singleHalves = 0.13, singleBytes = 0.08;
 
+/// The most elements of a tile whose sums have scales of blocks: beyond, registers for all sums, for
+/// those of a stage and for scales are spilled (fp8_block_gemm of bench/real on an H100: 350 us with
+/// 128 x 256, 217 with 128 x 192 and with 128 x 128).
+static constexpr int64_t maxScaledElements = 128 * 192;
+
 /// The most bytes of operands that are prepacked in lines, which may hold an element more than
 /// once.
 static constexpr double maxPrepackedBytes = 1 << 30;
@@ -221,6 +226,11 @@ static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> produ
          8.0 * left * parts * tile.rows * tile.columns / bytesPerClock;
 }
 
+static bool hasScales(const ContractionPlan &plan) {
+  return llvm::any_of(plan.products,
+                      [](const ContractionProduct &product) { return bool(product.scales); });
+}
+
 namespace {
 /// The tiles that a contraction can have, with the clocks that each takes.
 class TileRanking {
@@ -333,8 +343,9 @@ std::string TileRanking::whyNoTile() const {
 
 void TileRanking::prepare() {
   mayUseWgmma = canUseWgmma(plan, products, /*packed=*/false);
-  prepacked.isAllowed =
-      !((allHalf || allBytes) && allVectors) && canUseWgmma(plan, products, /*packed=*/true);
+  // A prepacked sum may have another order, in which blocks of one scale do not follow each other.
+  prepacked.isAllowed = !((allHalf || allBytes) && allVectors) && !hasScales(plan) &&
+                        canUseWgmma(plan, products, /*packed=*/true);
   if (prepacked.isAllowed)
     prepacked = prepackedCost(plan, products, double(batch) * rows, double(batch) * columns);
   canUseHaloTile = prepacked.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
@@ -370,6 +381,8 @@ double TileRanking::speedOf(const Candidate &candidate) const {
     speed *= singleElements;
   bool isAllowed = candidate.prepacked ? prepacked.isAllowed : !candidate.warpgroups || mayUseWgmma;
   if (!isAllowed || (isLarge && !candidate.prepacked && !allVectors))
+    return 0;
+  if (hasScales(plan) && candidate.rows * candidate.columns > maxScaledElements)
     return 0;
   // The accumulators of all products but one wait in shared memory.
   if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024 ||

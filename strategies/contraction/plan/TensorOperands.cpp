@@ -62,8 +62,37 @@ static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> 
                       [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
 }
 
-static bool isF8(mlir::Type element) {
-  return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
+/// Whether the integer is one of at most 8 bits, with a sign or without.
+static bool isByte(mlir::Value value) {
+  if (auto read = value.getDefiningOp<tgl::ReadOp>()) {
+    auto element = dyn_cast<mlir::IntegerType>(read.getTensorType().getElementType());
+    return element && element.getWidth() <= 8 && !read.getFill();
+  }
+  mlir::Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<mlir::arith::ExtSIOp, mlir::arith::ExtUIOp, mlir::arith::TruncIOp>(op))
+    return isByte(op->getOperand(0));
+  mlir::APInt mask;
+  return isa_and_nonnull<mlir::arith::AndIOp>(op) &&
+         matchPattern(op->getOperand(1), mlir::m_ConstantInt(&mask)) && mask.isIntN(8);
+}
+
+/// Which numbers the factor's are: as stored, as rounded, or as a small integer.
+static void describeNumbers(ContractionOperand &operand, mlir::Value factor) {
+  mlir::Operation *op = factor.getDefiningOp();
+  mlir::Type element;
+  if (auto read = dyn_cast_or_null<tgl::ReadOp>(op)) {
+    operand.read = read;
+    if (fillsWithZero(read))
+      element = read.getTensorType().getElementType();
+  } else if (auto rounded = dyn_cast_or_null<tgl::ConvertOp>(op)) {
+    element = rounded.getTarget(); // weights out of packed words, probabilities
+  }
+  operand.isByte = operand.read && element && isa<mlir::IntegerType>(element);
+  bool isSmall = isa_and_nonnull<mlir::arith::SIToFPOp, mlir::arith::UIToFPOp>(op) &&
+                 isByte(op->getOperand(0));
+  bool isOfF8 = element && isF8(element);
+  operand.fitsF16 = isSmall || isOfF8 || (element && element.isF16());
+  operand.fitsBF16 = isSmall || isOfF8 || (element && element.isBF16());
 }
 
 static ContractionOperand describeSide(const ContractionSide &side) {
@@ -71,15 +100,10 @@ static ContractionOperand describeSide(const ContractionSide &side) {
   operand.kMajor = side.lanesAlongK;
   operand.terms = 2;
   if (side.factors.size() == 1)
-    operand.read = side.factors.front().getDefiningOp<tgl::ReadOp>();
-  if (operand.read) {
-    mlir::Type element = operand.read.getTensorType().getElementType();
-    operand.isExact =
-        (element.isF16() || element.isBF16() || isF8(element) || isa<mlir::IntegerType>(element)) &&
-        fillsWithZero(operand.read);
-    if (operand.isExact)
-      operand.terms = 1;
-  }
+    describeNumbers(operand, side.factors.front());
+  operand.isExact = operand.fitsF16 || operand.fitsBF16 || operand.isByte;
+  if (operand.isExact)
+    operand.terms = 1;
   return operand;
 }
 
@@ -124,19 +148,19 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
     operand.staging = Staging::Elements;
 }
 
+static bool isReadOfF8(const ContractionOperand &operand) {
+  return operand.read && isF8(tgl::ReadOp(operand.read).getTensorType().getElementType());
+}
+
 /// The type of a product whose operands have one term each.
-static MmaType exactType(ContractionOperand row, ContractionOperand column) {
-  mlir::Type ofRow = row.read.getTensorType().getElementType(),
-             ofColumn = column.read.getTensorType().getElementType();
-  if (isa<mlir::IntegerType>(ofRow))
+static MmaType exactType(const ContractionOperand &row, const ContractionOperand &column) {
+  if (row.isByte && column.isByte)
     return MmaType::I8;
-  if (isF8(ofRow) && isF8(ofColumn))
+  if (isReadOfF8(row) && isReadOfF8(column))
     return MmaType::F8;
-  // Both formats of f8 are numbers of f16.
-  auto isHalf = [](mlir::Type element) { return element.isF16() || isF8(element); };
-  if (isHalf(ofRow) && isHalf(ofColumn))
+  if (row.fitsF16 && column.fitsF16)
     return MmaType::F16;
-  return ofRow == ofColumn ? MmaType::BF16 : MmaType::TF32;
+  return row.fitsBF16 && column.fitsBF16 ? MmaType::BF16 : MmaType::TF32;
 }
 
 Matched<SmallVector<ProductOperands>> tegula::describeOperands(const ContractionPlan &plan) {

@@ -38,6 +38,8 @@ struct ContractionOperand {
   Staging staging = Staging::Values;
   unsigned terms = 1;   ///< TF32 terms of an element
   bool isExact = false; ///< whether one term holds every element exactly
+  /// Whether every element is a number of f16, of bf16, or an integer of 8 bits.
+  bool fitsF16 = false, fitsBF16 = false, isByte = false;
   /// K-major in shared memory: neighbours are neighbours along k; else M- or N-major.
   bool kMajor = false;
   tgl::ReadOp read; ///< the operand's only factor, if it is a read

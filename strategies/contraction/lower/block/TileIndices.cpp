@@ -160,6 +160,15 @@ KLoop TileIndices::makeKLoop(tgl::ReduceOp reduce, int64_t depth, const KOrder &
 /// The product of a side's factors at a point of the sum and a row (or column).
 Value *TileIndices::valueAt(tgl::ReduceOp reduce, const KLoop &sum, const ContractionSide &side,
                             const TileDim &group, Value *k, Value *number) {
+  if (side.factors.size() != 1 || !side.factors.front().getDefiningOp<tgl::ReadOp>()) {
+    // Divisions in subscripts of packed words and of scales become shifts that neighbours share where
+    // the optimiser knows that nothing is negative.
+    auto summed = cast<tgl::AxesOp>(reduce.getOperation());
+    if (numbers.numbersFit32Bit(summed, sum.order.axes))
+      k = wide(b.CreateTrunc(k, b.getInt32Ty()));
+    if (numbers.numbersFit32Bit(axes, group.axes))
+      number = wide(b.CreateTrunc(number, b.getInt32Ty()));
+  }
   setPoint(reduce, sum, side.collapsesSum, k);
   here.setNumber(axes, group.axes, side.collapsesAxes, number);
   for (mlir::Operation *op : side.slice)
