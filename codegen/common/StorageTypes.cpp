@@ -60,17 +60,16 @@ Value *StorageConverter::decodeSmall(Value *raw, const Format &format) {
   Value *magnitude = b.CreateAnd(wide, (1u << (bits - 1)) - 1);
   Value *shifted = b.CreateShl(magnitude, 23 - format.mantissa);
   // Subnormals are integers times a power of two; normal numbers get their exponent rebiased.
-  Value *scale =
-      ConstantFP::get(f32, std::ldexp(1.0, 1 - int(format.bias) - int(format.mantissa)));
+  Value *scale = ConstantFP::get(f32, std::ldexp(1.0, 1 - int(format.bias) - int(format.mantissa)));
   Value *subnormal = b.CreateFMul(b.CreateUIToFP(magnitude, f32), scale);
-  Value *normal = b.CreateBitCast(
-      b.CreateAdd(shifted, ConstantInt::get(i32, (127 - format.bias) << 23)), f32);
+  Value *normal =
+      b.CreateBitCast(b.CreateAdd(shifted, ConstantInt::get(i32, (127 - format.bias) << 23)), f32);
   Value *isSubnormal = b.CreateICmpULT(magnitude, ConstantInt::get(i32, 1u << format.mantissa));
   Value *absolute = b.CreateSelect(isSubnormal, subnormal, normal);
   if (format.hasInfinity) {
     Value *infinity = ConstantInt::get(i32, format.largest + 1);
-    absolute = b.CreateSelect(b.CreateICmpEQ(magnitude, infinity), ConstantFP::getInfinity(f32),
-                              absolute);
+    absolute =
+        b.CreateSelect(b.CreateICmpEQ(magnitude, infinity), ConstantFP::getInfinity(f32), absolute);
     absolute =
         b.CreateSelect(b.CreateICmpUGT(magnitude, infinity), ConstantFP::getNaN(f32), absolute);
   } else {

@@ -153,9 +153,8 @@ static ReduceOp splitSum(ReduceOp sum) {
     // Blocks of all scales: the longest that each is constant over.
     int64_t most = points ? points : *extent / 2;
     for (points = most / stepOfBytes * stepOfBytes; points; points -= stepOfBytes)
-      if (*extent % points == 0 && llvm::all_of(scales, [&](Value scale) {
-            return isConstantOver(scale, axis, points);
-          }))
+      if (*extent % points == 0 &&
+          llvm::all_of(scales, [&](Value scale) { return isConstantOver(scale, axis, points); }))
         break;
     if (!points)
       return nullptr;

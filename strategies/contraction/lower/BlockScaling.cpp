@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread has sums of two rows (wgmma) and of many columns. A scale that is constant over blocks of
-// columns, as that of 128 x 128 weights, is loaded once for the columns of a block; so is one of
+// A thread has sums of two rows (wgmma) and of many columns. A scale that is constant over blocks
+// of columns, as that of 128 x 128 weights, is loaded once for the columns of a block; so is one of
 // rows.
 //
 //===----------------------------------------------------------------------===//
@@ -70,7 +70,8 @@ BlockScaling::BlockScaling(ContractionContext &context, const ContractionProduct
   }
   rows = describe(product.scales.a, here.rows, first.row, down);
   columns = describe(product.scales.b, here.columns, first.column, right);
-  assert((!product.scales || product.scales.points % depth == 0) && !(numScales() && sum.isReordered));
+  assert((!product.scales || product.scales.points % depth == 0) &&
+         !(numScales() && sum.isReordered));
 }
 
 BlockScaling::Accumulators BlockScaling::load(Value *number) {
@@ -78,16 +79,14 @@ BlockScaling::Accumulators BlockScaling::load(Value *number) {
   if (!numScales())
     return loaded;
   Value *last = b.CreateSub(sum.steps, i64(1));
-  Value *step =
-      indices.stepInKLoop(sum, b.CreateBinaryIntrinsic(Intrinsic::smin, number, last));
+  Value *step = indices.stepInKLoop(sum, b.CreateBinaryIntrinsic(Intrinsic::smin, number, last));
   Value *k = b.CreateMul(step, i64(depth));
   for (const Side *one : {&rows, &columns})
     for (unsigned start : one->starts) {
-      Value *line =
-          b.CreateAdd(one->group->first, wide(b.CreateAdd(one->first, i32(start))));
+      Value *line = b.CreateAdd(one->group->first, wide(b.CreateAdd(one->first, i32(start))));
       if (!one->group->fits)
-        line = b.CreateBinaryIntrinsic(Intrinsic::smin, line,
-                                       b.CreateSub(one->group->total, i64(1)));
+        line =
+            b.CreateBinaryIntrinsic(Intrinsic::smin, line, b.CreateSub(one->group->total, i64(1)));
       loaded.push_back(indices.valueAt(product.reduce, sum, *one->side, *one->group, k, line));
     }
   return loaded;
@@ -106,9 +105,8 @@ BlockScaling::Accumulators BlockScaling::promote(ArrayRef<Value *> loaded, unsig
     }
     unsigned number = firstNumber + n;
     Value *row = rows.scaleOf.empty() ? nullptr : loaded[rows.scaleOf[number]];
-    Value *column = columns.scaleOf.empty()
-                        ? nullptr
-                        : loaded[rows.starts.size() + columns.scaleOf[number]];
+    Value *column =
+        columns.scaleOf.empty() ? nullptr : loaded[rows.starts.size() + columns.scaleOf[number]];
     Value *&scale = products[{row, column}];
     if (!scale)
       scale = !row ? column : !column ? row : b.CreateFMul(row, column);

@@ -38,8 +38,8 @@ private:
   struct Side {
     const ContractionSide *side;
     const TileDim *group;
-    Value *first; ///< i32: the thread's first row or column in the tile
-    llvm::SmallVector<unsigned> starts; ///< each scale's, from `first` on
+    Value *first;                        ///< i32: the thread's first row or column in the tile
+    llvm::SmallVector<unsigned> starts;  ///< each scale's, from `first` on
     llvm::SmallVector<unsigned> scaleOf; ///< each accumulator's; empty: there are no scales
   };
   Side describe(const ContractionSide &side, const TileDim &group, Value *first,

@@ -13,8 +13,8 @@
 // Of f8 Hopper's tensor cores keep 14 bits of what they add up (DeepSeek-V3, arXiv 2412.19437,
 // section 3.3.2), so a stage is summed up from 0 and added to f32 sums: errors do not grow with the
 // length of a sum. A warpgroup has no registers for two sets of sums of 256 columns; it takes 128
-// of them at a time, and while it adds another one's products are under way. Scales of blocks of the
-// sum multiply a stage's sums as they are added.
+// of them at a time, and while it adds another one's products are under way. Scales of blocks of
+// the sum multiply a stage's sums as they are added.
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/BlockScaling.h"
@@ -45,23 +45,24 @@ ConsumerMainloop::Accumulators ConsumerMainloop::byteMainloop(const WgmmaProduct
   Accumulators carried(all / 2, zeroAccumulator());
   if (loadsAhead)
     carried.append(scaling.load(i64(0)));
-  carried = forStages(product, carried, [&](Value *number, Value *stage,
-                                            ArrayRef<Value *> current) {
-    Accumulators scales(current.drop_front(all / 2)), next;
-    Accumulators following = scaling.load(loadsAhead ? b.CreateAdd(number, i64(1)) : number);
-    if (!loadsAhead)
-      std::swap(scales, following);
-    for (unsigned first = 0; first < all; first += part) {
-      Accumulators partial = warpgroups.multiplyTerms(
-          product, stageRings.stageAddress(product, stage), {}, first, part);
-      partial = async::readProducts(b, partial);
-      if (first + part == all)
-        stageRings.release(product, number);
-      next.append(scaling.promote(scales, first / 2, current.slice(first / 2, part / 2), partial));
-    }
-    next.append(following);
-    return next;
-  });
+  carried =
+      forStages(product, carried, [&](Value *number, Value *stage, ArrayRef<Value *> current) {
+        Accumulators scales(current.drop_front(all / 2)), next;
+        Accumulators following = scaling.load(loadsAhead ? b.CreateAdd(number, i64(1)) : number);
+        if (!loadsAhead)
+          std::swap(scales, following);
+        for (unsigned first = 0; first < all; first += part) {
+          Accumulators partial = warpgroups.multiplyTerms(
+              product, stageRings.stageAddress(product, stage), {}, first, part);
+          partial = async::readProducts(b, partial);
+          if (first + part == all)
+            stageRings.release(product, number);
+          next.append(
+              scaling.promote(scales, first / 2, current.slice(first / 2, part / 2), partial));
+        }
+        next.append(following);
+        return next;
+      });
   carried.truncate(all / 2);
   return carried;
 }

@@ -131,8 +131,8 @@ MmaMainloop::Accumulators MmaMainloop::multiplyWords(MmaProduct &product, Value 
   return result;
 }
 
-/// The products of step `number` (i64) added to `accumulators`, which belong to the warp's fragments:
-/// [row block][column block of 8][4].
+/// The products of step `number` (i64) added to `accumulators`, which belong to the warp's
+/// fragments: [row block][column block of 8][4].
 MmaMainloop::Accumulators MmaMainloop::multiplyStep(MmaProduct &product, Value *number,
                                                     Value *stage, ArrayRef<Value *> accumulators,
                                                     Path path) {

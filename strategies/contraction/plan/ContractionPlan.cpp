@@ -205,8 +205,8 @@ private:
                         [&](mlir::Value axis) { return tgl::stepAlong(offset, axis) == wanted; });
   }
 
-  /// Takes the factors that are constant over blocks of the sum out of the contraction, if what they
-  /// leave is a product of two 8-bit floats, which tensor cores multiply as they are.
+  /// Takes the factors that are constant over blocks of the sum out of the contraction, if what
+  /// they leave is a product of two 8-bit floats, which tensor cores multiply as they are.
   BlockScales takeBlockScales(tgl::Contraction &contraction) {
     BlockScales scales;
     auto summed = cast<tgl::AxesOp>(contraction.reduce.getOperation());
@@ -411,8 +411,8 @@ private:
       };
       if (!fill(product.a, plan.rows) || !fill(product.b, plan.columns))
         return false;
-      if (product.scales && (!fill(product.scales.a, plan.rows) ||
-                             !fill(product.scales.b, plan.columns)))
+      if (product.scales &&
+          (!fill(product.scales.a, plan.rows) || !fill(product.scales.b, plan.columns)))
         return false;
     }
     SmallVector<mlir::Value> roots;
@@ -434,14 +434,11 @@ private:
 
 } // namespace
 
-bool isF8(mlir::Type element) {
-  return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
-}
+bool isF8(mlir::Type element) { return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element); }
 
 bool readsF8(mlir::Value value) {
   auto read = value.getDefiningOp<tgl::ReadOp>();
-  return read && !read.getFill() && !read.getGuard() &&
-         isF8(read.getTensorType().getElementType());
+  return read && !read.getFill() && !read.getGuard() && isF8(read.getTensorType().getElementType());
 }
 
 bool isConstantAlong(mlir::Operation *op, mlir::Value axis, int64_t points) {

@@ -33,9 +33,9 @@ struct ContractionSide {
 };
 
 /// Factors that are constant over blocks of `points` neighbouring points of K: of
-/// `sum(sa[i, g] * sb[j, g] * a[i, 128*g + k] * b[j, 128*g + k] for g, k)` these are sa and sb. They are
-/// no part of the operands: a block's sum of products is multiplied by them when it is added to the
-/// others (DeepSeek-V3, arXiv 2412.19437, section 3.3.2).
+/// `sum(sa[i, g] * sb[j, g] * a[i, 128*g + k] * b[j, 128*g + k] for g, k)` these are sa and sb.
+/// They are no part of the operands: a block's sum of products is multiplied by them when it is
+/// added to the others (DeepSeek-V3, arXiv 2412.19437, section 3.3.2).
 struct BlockScales {
   /// What varies with rows alone, and with columns; either may have no factor.
   ContractionSide a, b;
@@ -69,8 +69,8 @@ inline constexpr llvm::StringLiteral partialAttrName = "part";
 /// The axis that must be a column if the statement writes partial results, which do not show it.
 unsigned laneAxisOfPartials(tgl::ParallelOp op);
 
-/// Whether an op that uses the axis gives the same for each `points` neighbours of it, from a multiple
-/// on: a read whose subscripts divide the axis.
+/// Whether an op that uses the axis gives the same for each `points` neighbours of it, from a
+/// multiple on: a read whose subscripts divide the axis.
 bool isConstantAlong(mlir::Operation *op, mlir::Value axis, int64_t points);
 
 /// Points of K that steps of 8-bit operands divide, by mma.sync and by wgmma.

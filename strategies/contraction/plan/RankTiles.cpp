@@ -66,9 +66,9 @@ static constexpr Candidate candidates[] = {
 /// products do; so do bytes.
 static constexpr double singleHalves = 0.13, singleBytes = 0.08;
 
-/// The most elements of a tile whose sums have scales of blocks: beyond, registers for all sums, for
-/// those of a stage and for scales are spilled (fp8_block_gemm of bench/real on an H100: 350 us with
-/// 128 x 256, 217 with 128 x 192 and with 128 x 128).
+/// The most elements of a tile whose sums have scales of blocks: beyond, registers for all sums,
+/// for those of a stage and for scales are spilled (fp8_block_gemm of bench/real on an H100: 350 us
+/// with 128 x 256, 217 with 128 x 192 and with 128 x 128).
 static constexpr int64_t maxScaledElements = 128 * 192;
 
 /// The most bytes of operands that are prepacked in lines, which may hold an element more than

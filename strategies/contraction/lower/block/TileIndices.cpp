@@ -161,8 +161,8 @@ KLoop TileIndices::makeKLoop(tgl::ReduceOp reduce, int64_t depth, const KOrder &
 Value *TileIndices::valueAt(tgl::ReduceOp reduce, const KLoop &sum, const ContractionSide &side,
                             const TileDim &group, Value *k, Value *number) {
   if (side.factors.size() != 1 || !side.factors.front().getDefiningOp<tgl::ReadOp>()) {
-    // Divisions in subscripts of packed words and of scales become shifts that neighbours share where
-    // the optimiser knows that nothing is negative.
+    // Divisions in subscripts of packed words and of scales become shifts that neighbours share
+    // where the optimiser knows that nothing is negative.
     auto summed = cast<tgl::AxesOp>(reduce.getOperation());
     if (numbers.numbersFit32Bit(summed, sum.order.axes))
       k = wide(b.CreateTrunc(k, b.getInt32Ty()));

@@ -296,7 +296,10 @@ void PrepackedWindows::copyWindows(const WgmmaProduct &product, const WgmmaOpera
     place.chunk = b.CreateAdd(place.chunk, i32(index % rounds * perLine));
     // Numbers of 32 bits: a sum of more points has no planes that fit.
     Value *k = b.CreateAdd(firstPoint, b.CreateShl(place.chunk, i32(3)));
-    Value *exists = total % operand.shared.depth() ? b.CreateICmpULT(k, i32(total)) : nullptr;
+    // Steps are whole, stages of the last may be beyond the sum.
+    Value *exists = total % (operand.shared.depth() * product.substeps)
+                        ? b.CreateICmpULT(k, i32(total))
+                        : nullptr;
     e.values[summed.getAxes()[window.channelAxis]] = wide(b.CreateURem(k, i32(order.padded)));
     here.setNumber(summed, ArrayRef(order.axes).drop_back(), /*collapses=*/false,
                    wide(b.CreateUDiv(k, i32(order.padded))));
