@@ -40,14 +40,15 @@ static unsigned pointsOfScale(const ContractionSide &side, tgl::AxesOp axes,
 
 BlockScaling::Side BlockScaling::describe(const ContractionSide &side, const TileDim &group,
                                           Value *first, ArrayRef<unsigned> places) {
-  // The thread's own place is less than 8 rows or columns from where a fragment begins, fragments
-  // of warps and warpgroups begin at multiples of their extent.
+  // The thread's own place is less than 8 rows or columns from where a fragment begins. Tiles, and
+  // those of warps and warpgroups, begin at multiples of what a thread's places span: of 192
+  // columns the half of every second block of 128 is the next tile's.
   constexpr unsigned fragmentPoints = 8;
   Side result{&side, &group, first, {}, {}};
   if (side.factors.empty())
     return result;
-  unsigned extent = PowerOf2Ceil(*max_element(places) + 1),
-           points = pointsOfScale(side, axes, group.axes, extent);
+  unsigned span = alignTo(*max_element(places) + 1, fragmentPoints),
+           points = pointsOfScale(side, axes, group.axes, span & -span);
   DenseMap<unsigned, unsigned> known;
   for (unsigned place : places) {
     unsigned start = points < fragmentPoints ? place : place - place % points;
