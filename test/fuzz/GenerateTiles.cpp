@@ -25,6 +25,7 @@ public:
 
 private:
   void product();
+  void scaledProduct();
   void productReduction();
   void convolution();
   void tileLoop();
@@ -137,7 +138,8 @@ void TiledGenerator::product() {
     if (!areBytes && random.chance(20))
       operands[side] = pick({"(" + operands[side] + " + 1)", "abs(" + operands[side] + ")",
                              "where(k % 3 != 0, " + operands[side] + ", 0)",
-                             "maximum(" + operands[side] + ", 0)"});
+                             "maximum(" + operands[side] + ", 0)",
+                             "bf16(" + operands[side] + " + 1)", "f16(2*" + operands[side] + ")"});
   }
   std::string range = random.chance(85)
                           ? "k"
@@ -184,6 +186,37 @@ void TiledGenerator::product() {
   }
   output("y", result == "i32" ? pick({"i32", "i64", "i8"}) : pick({"f32", "f32", "f16", "bf16"}),
          toDims);
+}
+
+/// A product of 8-bit floats whose sum has scales of blocks: of rows, of columns, and of groups of
+/// them, nested or flat.
+void TiledGenerator::scaledProduct() {
+  static const std::vector<int64_t> lengths = {128, 128, 128, 256, 64},
+                                    groups = {1, 1, 32, 96, 128};
+  size("M", 200), size("N", 333);
+  int64_t length = random.pick(lengths), blocks = 1 + random.below(3);
+  int64_t ofRows = random.pick(groups), ofColumns = random.pick(groups);
+  auto text = [](int64_t number) { return std::to_string(number); };
+  auto count = [&](const std::string &name, int64_t group) {
+    return text((sizeOf(name) + group - 1) / group);
+  };
+  std::string all = text(length * blocks), each = text(length);
+  input("a", pick({"f8e4m3", "f8e5m2"}), {"M", all}, -2, 2);
+  input("b", pick({"f8e4m3", "f8e5m2"}), {"N", all}, -2, 2);
+  input("r", "f32", {count("M", ofRows), text(blocks)}, -3, 3);
+  input("c", "f32", {count("N", ofColumns), text(blocks)}, -3, 3);
+  bool isFlat = random.chance(40);
+  std::string block = isFlat ? "k // " + each : "g", point = isFlat ? "k" : each + "*g + k";
+  std::string row = "r[i // " + text(ofRows) + ", " + block + "]",
+              column = "c[j // " + text(ofColumns) + ", " + block + "]";
+  std::string scales = pick({row, column, row + "*" + column, column + "*" + row});
+  std::string products = "a[i, " + point + "]*b[j, " + point + "]";
+  std::string sum = isFlat ? "sum(" + pick({scales + "*" + products, products + "*" + scales}) +
+                                 " for k in " + all + ")"
+                           : "sum(" + scales + "*sum(" + products + " for k in " + each +
+                                 ") for g in " + text(blocks) + ")";
+  line("y[i, j] = " + pick({sum, "maximum(" + sum + ", 0)", sum + " - j"}));
+  output("y", "f32", {"M", "N"});
 }
 
 /// A reduction over the columns of a product that nobody stores. Values are whole quarters, sums
@@ -513,7 +546,7 @@ GeneratedProgram TiledGenerator::generate() {
   program.isShifted = random.chance(10);
   unsigned kind = random.below(20);
   if (kind < 5)
-    product();
+    random.chance(20) ? scaledProduct() : product();
   else if (kind < 7)
     convolution();
   else if (kind < 10)
