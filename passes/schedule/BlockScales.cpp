@@ -134,6 +134,18 @@ static bool isConstantOver(Value value, Value axis, int64_t points) {
          });
 }
 
+/// The length of the longest blocks of the sum over which all scales are constant; 0: there are
+/// none.
+static int64_t lengthOfBlocks(ArrayRef<Value> scales, Value axis, int64_t extent) {
+  constexpr int64_t maxBlocks = 1 << 16;
+  for (int64_t blocks = 2; blocks <= maxBlocks && extent / blocks >= stepOfBytes; ++blocks)
+    if (extent % blocks == 0 && extent / blocks % stepOfBytes == 0 &&
+        llvm::all_of(scales,
+                     [&](Value scale) { return isConstantOver(scale, axis, extent / blocks); }))
+      return extent / blocks;
+  return 0;
+}
+
 /// sum_k s[k // 128] * x[k] as sum_{g, k} s[g] * x[128*g + k]. Null where the sum has no such form.
 static ReduceOp splitSum(ReduceOp sum) {
   unsigned last = sum.getAxes().size() - 1;
@@ -143,23 +155,12 @@ static ReduceOp splitSum(ReduceOp sum) {
   if (range.lo.asConstant() != 0 || !extent)
     return nullptr;
   SmallVector<Value> scales, others;
-  int64_t points = 0;
-  for (Value factor : factorsOf(sum)) {
-    if (readsF8(factor)) {
-      others.push_back(factor);
-      continue;
-    }
-    scales.push_back(factor);
-    // Blocks of all scales: the longest that each is constant over.
-    int64_t most = points ? points : *extent / 2;
-    for (points = most / stepOfBytes * stepOfBytes; points; points -= stepOfBytes)
-      if (*extent % points == 0 &&
-          llvm::all_of(scales, [&](Value scale) { return isConstantOver(scale, axis, points); }))
-        break;
-    if (!points)
-      return nullptr;
-  }
-  if (scales.empty())
+  for (Value factor : factorsOf(sum))
+    (readsF8(factor) ? others : scales).push_back(factor);
+  if (scales.empty() || others.size() != 2)
+    return nullptr;
+  int64_t points = lengthOfBlocks(scales, axis, *extent);
+  if (!points)
     return nullptr;
   SmallVector<AxisSpec> axes;
   for (unsigned number = 0; number < last; ++number)
