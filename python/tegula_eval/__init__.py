@@ -9,6 +9,7 @@ The packages, each of which imports only those above it, and of these the ones t
   rule      what a task asks for, and whether a result is right
   program   a Tegula program: compiled, called, bound to a module
   records   what runs leave, and what is made of it
+  suites    benchmarks of others: their files as tasks, and their scores
   timing    how long a call takes
   confine   foreign code in a process that reaches nothing else
   judge     judges one program, candidate or task

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from . import missing
-from .commands import audit, export, kernelbench, launches, options as shared, times
+from .commands import audit, export, kernelbench, launches, options as shared, suites, times
 from .commands.exit_codes import STOPPED, WRONG_CALL
 from .records import report
 from .records.store import StoreError
@@ -57,22 +57,7 @@ def parse(arguments) -> argparse.Namespace:
     source = bench.add_mutually_exclusive_group(required=True)
     shared.add_programs(source)
     source.add_argument("--candidates", type=Path, help="folder of Python files with ModelNew (PyTorch, Triton, CUDA)")
-    source.add_argument("--model", help="name of the model to ask for programs")
-    source.add_argument("--replay", type=Path, help="recorded answers, such as another run's results.jsonl")
-    asking = bench.add_argument_group("asking a model")
-    asking.add_argument("--base-url", help="of an endpoint that speaks OpenAI's protocol; its key in OPENAI_API_KEY")
-    asking.add_argument("--samples", type=shared.count, default=1, help="conversations for each task")
-    asking.add_argument("--turns", type=shared.count, default=1, help="at most so many programs in each")
-    asking.add_argument("--examples", type=int, default=3, help="examples beside the page")
-    asking.add_argument("--temperature", type=float, help="default: the endpoint's")
-    asking.add_argument("--max-tokens", type=shared.count, help="of an answer")
-    asking.add_argument("--seed", type=int, help="of the first sample; the next ones count up")
-    asking.add_argument("--requests", type=shared.count, default=16, help="conversations at once")
-    asking.add_argument("--timeout", type=float, default=600, help="seconds for an answer")
-    asking.add_argument("--retries", type=int, default=5, help="of a request that failed and may pass")
-    asking.add_argument("--price", type=shared.price, metavar="IN,OUT",
-                        help="of a million tokens of prompts and of answers: the summary tells the cost")
-    asking.add_argument("--budget", type=shared.count, help="tokens, prompts included, after which nothing more is asked")
+    shared.add_asking(bench, source)
     bench.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
     shared.add_devices(bench)
     bench.add_argument("--dtype", choices=tuple(DTYPES), default="f32",
@@ -95,6 +80,7 @@ def parse(arguments) -> argparse.Namespace:
     source.add_argument("--run", type=Path, help="folder of a run: what was right there")
     written.add_argument("--out", type=Path, required=True, help="folder of the files, such as KernelBench/runs/NAME")
     shared.add_judging(written)
+    suites.add_command(commands)
     times.add_command(commands)
     launches.add_command(commands)
     audited = commands.add_parser("audit", help="tasks on which an answer without the work passes",

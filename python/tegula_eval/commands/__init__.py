@@ -1,6 +1,7 @@
 """The commands of tegula-eval, a file for each that is more than a few lines (cli.py has their arguments, and the rest).
 
   kernelbench    programs, candidates or a model's answers on a folder of tasks
+  suites         `run`: a benchmark of others, and its score beside ours
   times          `time`: programs at the tasks' own sizes on a device
   launches       where a program's time on the device goes
   audit          tasks on which an answer without the work passes
@@ -12,5 +13,5 @@
   display        what a run shows while it goes
   signals        what signals do while a command runs
 
-Start at kernelbench.py. May import: judge, model, program, records, rule, workers.
+Start at kernelbench.py. May import: judge, model, program, records, rule, suites, workers.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 from pathlib import Path
 
 from ..model import answers, conversation, endpoint
@@ -13,7 +14,7 @@ from ..records.outcomes import no_record, outcome_record
 from ..records.store import Store
 from ..rule.tasks import Task, TaskError, find_tasks
 from ..workers import cluster, pool
-from . import display, times
+from . import display, signals, times
 from .exit_codes import NOT_RIGHT, RIGHT
 from .program_files import find_program
 
@@ -27,9 +28,12 @@ def run(options) -> int:
     else:
         numbers = [one.partition(":")[2] for one in times.devices(options)]
         judges = pool.Pool(options.jobs, options.deadline, options.memory, list(filter(None, numbers)))
+    call, is_stopped = Run(options, store, judges), False
     try:
-        call = Run(options, store, judges)
-        records = call.conversations(tasks) if options.model or options.replay else call.programs(tasks)
+        with signals.handled([signal.SIGTERM], signal.default_int_handler):
+            records = call.conversations(tasks) if options.model or options.replay else call.programs(tasks)
+    except KeyboardInterrupt:
+        records, is_stopped = call.records, True
     finally:
         judges.stop()
         store.close()
@@ -40,6 +44,8 @@ def run(options) -> int:
     print(summary.as_text(told))
     if call.missing:
         print(f"no program: {call.missing} tasks")
+    if is_stopped:
+        raise KeyboardInterrupt
     return RIGHT if all(one["outcome"] == summary.GOOD for one in summary.final(records)) else NOT_RIGHT
 
 
@@ -50,6 +56,7 @@ class Run:
         self.options, self.store, self.judges = options, store, judges
         self.timed = options.target == "cuda" if options.time is None else options.time
         self.missing = 0
+        self.records: list[dict] = []  # so far
 
     def programs(self, tasks: list[Task]) -> list[dict]:
         jobs, kept = [], []
@@ -71,7 +78,8 @@ class Run:
                 jobs.append((task.key, self._program_job(task, path, request)))
         if not jobs and not kept:
             raise TaskError(f"{folder} holds no program for any of {len(tasks)} tasks")
-        return kept + self._run(jobs, self.options.jobs, len(kept))
+        self.records += kept
+        return self._run(jobs, self.options.jobs, len(kept))
 
     def audits(self, tasks: list[Task]) -> list[dict]:
         """Of the tasks alone: requests without a program."""
@@ -79,7 +87,8 @@ class Run:
         kept = [known for _, request in requests if (known := self._known(request["key"]))]
         jobs = [(task.key, self._program_job(task, "", request)) for task, request in requests
                 if not self._known(request["key"])]
-        return kept + self._run(jobs, self.options.jobs, len(kept))
+        self.records += kept
+        return self._run(jobs, self.options.jobs, len(kept))
 
     def _program_job(self, task: Task, path: Path | str, request: dict):
         def job(begin, told):
@@ -96,15 +105,27 @@ class Run:
 
     def conversations(self, tasks: list[Task]) -> list[dict]:
         options = self.options
-        source = endpoint.Replay(options.replay) if options.replay else endpoint.Endpoint(
-            options.model, options.base_url, os.environ.get("OPENAI_API_KEY"), timeout_s=options.timeout,
-            retries=options.retries, budget=endpoint.Budget(options.budget), temperature=options.temperature,
-            max_tokens=options.max_tokens, seed=options.seed)
+        source = self._source()
         library.command_path()  # told before anything is asked
         jobs = [(f"{task.key}#{sample}" if options.samples > 1 else task.key,
                  self._conversation_job(task, sample, source))
                 for task in tasks for sample in range(options.samples)]
         return self._run(jobs, options.requests, 0)
+
+    def _source(self):
+        """Who answers: asked once before the run, so that a wrong address, key or name is told at once."""
+        options = self.options
+        if options.replay:
+            return endpoint.Replay(options.replay)
+        source = endpoint.Endpoint(
+            options.model, options.base_url, os.environ.get("OPENAI_API_KEY"), timeout_s=options.timeout,
+            retries=options.retries, budget=endpoint.Budget(options.budget), seed=options.seed,
+            temperature=options.temperature, max_tokens=options.max_tokens,
+            max_completion_tokens=options.max_completion_tokens, reasoning_effort=options.reasoning_effort,
+            extra_body=options.extra_body)
+        if options.probe:
+            source.probe()
+        return source
 
     def _conversation_job(self, task: Task, sample: int, source):
         def job(begin, told):
@@ -142,9 +163,7 @@ class Run:
             asked.update(answer=answer.text, finish=answer.finish, tokens=answer.tokens, seconds=answer.seconds,
                          attempts=answer.attempts)
             program = answers.find_program(answer.text)
-            request = self._request(task, program, f"{task.name}.tgl")
-            outcome = self.judges.judge(request)
-            return {**self._record(task, {**request, "key": key}, "", outcome), "text": program, "asked": asked}
+            return {**self._judged(task, program, key), "text": program, "asked": asked}
         except endpoint.Unanswered as error:
             told = ("unanswered", error.reason, str(error))
         except answers.NoProgram as error:
@@ -153,17 +172,21 @@ class Run:
         return {"key": key, "task": task.key, "level": task.level, "program": "", "target": self.options.target,
                 **no_record(*told), "seconds": seconds, "text": program, "asked": asked}
 
+    def _judged(self, task: Task, program: str, key: str) -> dict:
+        request = self._request(task, program, f"{task.name}.tgl")
+        return self._record(task, {**request, "key": key}, "", self.judges.judge(request))
+
     def _known(self, key: str) -> dict | None:
         known = self.store.records.get(key)
         return known if known is not None and known["outcome"] not in self.options.retry else None
 
     def _run(self, jobs: list, threads: int, kept: int) -> list[dict]:
-        records: list[dict] = []
+        records = self.records
         with display.make(len(jobs) + kept, kept, self.options.plain) as shown:
             def end(key: str, record: dict) -> None:
+                records.append(record)  # first: a signal may come in between
                 if self.store.records.get(record["key"]) is not record:
                     self.store.add(record)
-                records.append(record)
                 shown.end(record)
 
             pool.run_all(jobs, threads, shown.begin, end, shown.done)

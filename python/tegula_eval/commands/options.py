@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 
@@ -44,6 +45,43 @@ def add_tasks(parser) -> None:
 
 def add_programs(parser, **more) -> None:
     parser.add_argument("--programs", type=Path, help="folder of programs: level<N>/TASK.tgl, or TASK.tgl", **more)
+
+
+def add_asking(parser, source) -> None:
+    """A model, or a record of its answers, as one of the `source`s of programs, and how it is asked."""
+    source.add_argument("--model", help="name of the model to ask for programs")
+    source.add_argument("--replay", type=Path, help="recorded answers, such as another run's results.jsonl")
+    asking = parser.add_argument_group("asking a model")
+    asking.add_argument("--base-url", help="of an endpoint that speaks OpenAI's protocol; its key in OPENAI_API_KEY")
+    asking.add_argument("--samples", type=count, default=1, help="conversations for each task")
+    asking.add_argument("--turns", type=count, default=1, help="at most so many programs in each")
+    asking.add_argument("--examples", type=int, default=3, help="examples beside the page")
+    asking.add_argument("--temperature", type=float, help="default: the endpoint's")
+    asking.add_argument("--max-tokens", type=count, help="of an answer")
+    asking.add_argument("--max-completion-tokens", type=count,
+                        help="of an answer and what is thought before it, as models that think want it named")
+    asking.add_argument("--reasoning-effort", help="such as low, medium or high; default: the endpoint's")
+    asking.add_argument("--extra-body", type=json_object, metavar="JSON",
+                        help="further fields of each request, such as '{\"top_k\": 20}'")
+    asking.add_argument("--seed", type=int, help="of the first sample; the next ones count up")
+    asking.add_argument("--requests", type=count, default=16, help="conversations at once")
+    asking.add_argument("--timeout", type=float, default=600, help="seconds for an answer")
+    asking.add_argument("--retries", type=int, default=5, help="of a request that failed and may pass")
+    asking.add_argument("--no-probe", dest="probe", action="store_false",
+                        help="begin without the short request that tells whether address, key and name are right")
+    asking.add_argument("--price", type=price, metavar="IN,OUT",
+                        help="of a million tokens of prompts and of answers: the summary tells the cost")
+    asking.add_argument("--budget", type=count, help="tokens, prompts included, after which nothing more is asked")
+
+
+def json_object(text: str) -> dict:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f"{text} is no JSON object")
+    return found
 
 
 def add_devices(parser) -> None:

@@ -44,7 +44,7 @@ from ..rule.tasks import TaskError
 from ..rule.variants import state_of
 from ..rule.verdict import ErrorMeasure, is_finite
 from ..timing.roofline import least_seconds
-from .evaluate import WIDE, caught, derived_seed, find_cached_variants, judge_case
+from .evaluate import WIDE, caught, derived_seed, find_cached_variants, judge_case, judge_theirs
 
 KEPT_ELEMENTS = 1 << 22  # of each output of a call that is not judged exactly; of a larger one a part that chance chooses
 WARM_UP = 3
@@ -258,6 +258,8 @@ class _Judge:
             told = {"variant": self.variant.name, "changed": self.variant.changed, "call": str(call.place),
                     "distribution": call.distribution, "flags": case.flags}
             judged += self._judge_call(call, case, told)
+            if self.request.get("rule") and call.exactly:
+                judge_theirs(call.written, case, told, self.request["rule"])
             if call.exactly or told["outcome"] == "wrong":
                 self.record["cases"].append(told)
                 self.record["flags"] += [flag for flag in case.flags if flag not in self.record["flags"]]

@@ -30,6 +30,7 @@ import torch
 
 from ..program import provenance, runner
 from ..program.binding import Binding, BindingError, bind
+from ..rule import tolerance
 from ..rule.reference import Case, evaluate_reference, make_case, sensitivities
 from ..rule.tasks import TaskError
 from ..rule.variants import Variant, find_variants, from_json, to_json
@@ -47,7 +48,8 @@ def derived_seed(secret: str, *parts) -> int:
 
 def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) -> dict:
     """`request`: task and program as text, secret, seeds (cases of each kind), target, bytes and flops of the
-    budget, own (also at the task's own sizes), time (None or the options of timing)."""
+    budget, own (also at the task's own sizes), time (None or the options of timing), rule (a benchmark's own tolerance,
+    which is told beside the verdict)."""
     torch.set_num_threads(request.get("threads", 1))
     record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [], "timing": None,
                     "kernels": []}
@@ -109,6 +111,9 @@ def _evaluate(request: dict, stage, record: dict) -> None:
             takes = {**binding.settings, **binding.scalars}
             draws = "dropout-off" in case.flags and not any(name in takes for name in case.instead)
             judged += judge_case(results, case, variant.cost.depth, told, draws)
+            if request.get("rule"):
+                record["sources"] = _sources(binding, program)
+                judge_theirs(results, case, told, request["rule"])
             if told["outcome"] == "wrong":
                 record.update(outcome="wrong", reason=told["reason"],
                               message=f"{variant.name} ({variant.changed or 'own sizes'}), {distribution}: "
@@ -122,6 +127,20 @@ def _evaluate(request: dict, stage, record: dict) -> None:
         stage("time")
         seed = derived_seed(request["secret"], "timing")
         record["timing"] = time_program(program, variants[-1], {**request, "seed": seed})
+
+
+def _sources(binding: Binding, program: runner.Program) -> dict:
+    """What each parameter stands for; of one that the program writes in place, with "inout" as its kind."""
+    inout = {one.name for one in program.parameters if one.role == "inout"}
+    return {name: ["inout" if name in inout and not binding.outputs else kind, source]
+            for name, (kind, source) in binding.sources.items()}
+
+
+def judge_theirs(results: list[torch.Tensor], case: Case, told: dict, rule: dict) -> None:
+    """What a benchmark's own tolerance says of the case; a result of another type than the module's is wrong there."""
+    told["theirs"] = tolerance.measure(results, case.expected, rule)
+    if told["outcome"] != "wrong" and "dtype" in told["theirs"]:
+        told.update(outcome="wrong", reason="dtype", message=told["theirs"]["dtype"])
 
 
 def distributions(place: int, seeds: int) -> list[str]:

@@ -9,6 +9,14 @@ GOOD = "right"
 # Nothing is known of a program, or there was none to judge: no answer came, a device or a driver is missing, the
 # evaluation itself failed. What a model or a candidate does wrong is not among these.
 INFRASTRUCTURE = ("unanswered", "missing", "failed")
+
+
+def is_known(record: dict) -> bool:
+    """Whether the record says something of its program: not where the judge, a device or an endpoint failed, nor where the
+    task itself is broken."""
+    return record["outcome"] not in (*INFRASTRUCTURE, "task") and (record["outcome"], record["reason"]) != ("crashed", "worker")
+
+
 FAILED_RATIO = 0.01  # a failure's speedup: leaving it out would reward failing where it is slow
 
 
@@ -49,7 +57,7 @@ def pass_at(records: list[dict], samples: int, price: tuple[float, float] | None
     judged: Counter[str] = Counter()
     lost = 0
     for record in final(records):
-        if record["outcome"] in INFRASTRUCTURE:
+        if not is_known(record):
             lost += 1
             continue
         right[record["task"]] += record["outcome"] == GOOD

@@ -5,6 +5,7 @@
   reference        what the module gives, in its own precision and in float64
   verdict          whether a result is right
   error_pattern    where wrong elements lie, in words
+  tolerance        a benchmark's own rule for what is close enough
   trivial_answers  whether zeros, one number, an input or another call's result would pass
 
 Start at verdict.py. May import: nothing.

@@ -27,18 +27,21 @@ def completion(text, **more):
 
 
 class Server:
-    """Gives `replies` in turn, then the last for ever: a completion's text, or (status, headers, body)."""
+    """Gives `replies` in turn, then the last for ever: a completion's text, or (status, headers, body). `to_probe`: what
+    it answers to the request that comes before a run."""
 
-    def __init__(self, *replies):
-        self.replies, self.requests, lock = list(replies), [], threading.Lock()
+    def __init__(self, *replies, to_probe="yes"):
+        self.replies, self.requests, self.probes, lock = list(replies), [], [], threading.Lock()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                is_probe = body["messages"][-1]["content"] == endpoint.PROBE
                 with lock:
-                    outer.requests.append(body)
-                    reply = outer.replies.pop(0) if len(outer.replies) > 1 else outer.replies[0]
+                    (outer.probes if is_probe else outer.requests).append(body)
+                    reply = to_probe if is_probe else \
+                        outer.replies.pop(0) if len(outer.replies) > 1 else outer.replies[0]
                 reply = reply(body) if callable(reply) else reply
                 status, headers, text = reply if isinstance(reply, tuple) else (200, {}, json.dumps(completion(reply)))
                 if status is None:  # hangs
@@ -86,8 +89,8 @@ def test_an_answer():
             "m", MESSAGES, 0.5, 10, 9)
 
 
-@pytest.mark.parametrize("failure", [(429, {"retry-after": "0.1"}, "{}"), (503, {"retry-after": "0"}, "busy"),
-                                     (500, {"retry-after": "0"}, "<html>")])
+@pytest.mark.parametrize("failure", [(429, {"retry-after": "0.1"}, "{}"), (503, {"retry-after": "0.1"}, "busy"),
+                                     (500, {"retry-after": "0.1"}, "<html>")])
 def test_what_may_pass_is_asked_again(failure):
     with Server(failure, failure, "text") as server:
         answer = ask(server)
@@ -98,7 +101,7 @@ def test_what_may_pass_is_asked_again(failure):
     ((401, {}, '{"error": {"message": "no key"}}'), "refused"), ((404, {}, ""), "refused"),
     ((200, {}, "<html>"), "garbage"), ((200, {}, "{}"), "garbage"), ((200, {}, '{"choices": []}'), "garbage"),
     ((200, {}, json.dumps(completion(None))), "garbage"),
-    ((429, {"retry-after": "0"}, "{}"), "limit"), ((None, {}, 3), "timeout"),
+    ((429, {"retry-after": "0.1"}, "{}"), "limit"), ((None, {}, 3), "timeout"),
 ])
 def test_no_answer(reply, reason):
     with Server(reply) as server, pytest.raises(endpoint.Unanswered) as caught:
@@ -110,6 +113,50 @@ def test_nobody_there():
     with pytest.raises(endpoint.Unanswered) as caught:
         endpoint.Endpoint("m", "http://127.0.0.1:9/v1", retries=0).ask(PLACE, MESSAGES)
     assert caught.value.reason == "connection"
+
+
+def test_options_for_models_that_think():
+    with Server((200, {}, json.dumps(completion("text", usage={
+            "prompt_tokens": 3, "completion_tokens": 9, "total_tokens": 12, "completion_tokens_details": {"reasoning_tokens": 7}})))) as server:
+        answer = ask(server, max_completion_tokens=99, reasoning_effort="high", extra_body={"top_k": 20})
+        sent = server.requests[0]
+        assert (sent["max_completion_tokens"], sent["reasoning_effort"], sent["top_k"]) == (99, "high", 20)
+        assert "max_tokens" not in sent and answer.tokens == {"prompt": 3, "completion": 9, "reasoning": 7}
+
+
+def test_cut_off_while_it_thinks():
+    """It answered: no program, and not a failure of the endpoint."""
+    reply = completion(None)
+    reply["choices"][0]["finish_reason"] = "length"
+    with Server((200, {}, json.dumps(reply))) as server:
+        answer = ask(server)
+        assert (answer.text, answer.finish) == ("", "length")
+
+
+@pytest.mark.parametrize("reply, what", [
+    ((401, {}, '{"error": {"message": "no"}}'), "the key in OPENAI_API_KEY is not taken"),
+    ((404, {}, '{"error": {"message": "no"}}'), "no model 'm' there"),
+    ((400, {}, '{"error": {"message": "reasoning_effort"}}'), "an option is wrong"),
+    ((200, {}, "<html>"), "--base-url mostly ends in /v1"),
+    ((429, {"retry-after": "0.1"}, "{}"), "takes no more requests now"),
+])
+def test_a_probe_before_the_run(root, tmp_path, capsys, reply, what):
+    """Nothing is asked, nothing is recorded, and what is wrong is said."""
+    with Server(f"```\n{RIGHT}```", to_probe=reply) as server:
+        assert cli.main(command(root, tmp_path / "out", "--model=m", f"--base-url={server.url}")) == exit_codes.WRONG_CALL
+        assert not server.requests and len(server.probes) == (2 if reply[0] == 429 else 1)
+        said = capsys.readouterr().err
+        assert what in said and server.url in said and not records(tmp_path / "out")
+
+
+def test_no_probe_and_nobody_there(root, tmp_path, capsys):
+    url = "http://127.0.0.1:9/v1"
+    assert cli.main(command(root, tmp_path / "out", "--model=m", f"--base-url={url}", "--retries=0")) == exit_codes.WRONG_CALL
+    assert "the endpoint does not answer" in capsys.readouterr().err
+    assert cli.main(command(root, tmp_path / "out", "--model=m", f"--base-url={url}", "--retries=0", "--no-probe")) == 1
+    said = capsys.readouterr().out
+    assert [one["outcome"] for one in records(tmp_path / "out")] == ["unanswered"]
+    assert "pass@k: nothing was judged" in said and "1 not judged for reasons that are not theirs" in said
 
 
 def test_budget():

@@ -1,0 +1,14 @@
+"""Benchmarks of others: their files as tasks, and their scores. None of their files are here.
+
+  suite              what an adapter gives
+  kernelbench        KernelBench, and what has its form
+  flashinfer_bench   FlashInfer-Bench: definitions and workloads
+  definitions        definitions and workloads as modules
+  safetensors        tensors that a workload brings
+  solutions          programs as solutions with traces, and solutions as modules
+  results            what became of a task, and our own score
+  table              one report of all suites of a run
+  registry           the adapters by name
+
+Start at suite.py, then kernelbench.py. May import: rule, records.
+"""
