@@ -35,7 +35,8 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
       options.target = deviceTarget(device->info().major, device->info().minor);
       if (!isDeviceTarget(options.target))
         return make_error<MissingDeviceError>("the device " + device->info().name + " is a " +
-                                              options.target + ", older than sm_80");
+                                              options.target + ", expected " +
+                                              expectedDeviceTargets());
     }
   }
   std::unique_ptr<Runner> runner(new Runner(module, options));

@@ -193,7 +193,8 @@ static ExitCode run() {
   }
   if (!target.empty()) {
     if (!isDeviceTarget(target)) {
-      errs() << "tegula: --target takes a device such as sm_90a, not '" << target << "'\n";
+      errs() << "tegula: --target takes " << expectedDeviceTargets() << ", not '" << target
+             << "'\n";
       return ExitWrongCall;
     }
     options.target = target;

@@ -347,9 +347,8 @@ static bool readOptions(CompileOptions &options, std::optional<Stage> &stage) {
   }
   bool isDevice = target != "cpu";
   if (isDevice && !isDeviceTarget(target)) {
-    errs() << "tegula: --target takes cpu, or a device of capability 8.0 or newer such as sm_80 or "
-              "sm_90a, not '"
-           << target << "'\n";
+    errs() << "tegula: --target takes cpu, or " << expectedDeviceTargets() << ", not '" << target
+           << "'\n";
     return false;
   }
   if (!stage)

@@ -436,9 +436,8 @@ ExitCode run() {
   if (target != "cpu" && target != "cuda" && target != "emulate")
     return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
   if (!isDeviceTarget(emulatedDevice))
-    return wrongCall(
-        "--device takes a device of capability 8.0 or newer such as sm_80 or sm_90a, not '" +
-        emulatedDevice + "'");
+    return wrongCall("--device takes " + expectedDeviceTargets() + ", not '" + emulatedDevice +
+                     "'");
   if (multiprocessors == 0)
     return wrongCall("--multiprocessors takes a number above 0");
   std::unique_ptr<LoadedFile> loaded = load(path);

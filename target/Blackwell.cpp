@@ -14,8 +14,9 @@ TargetInfo tegula::blackwell(unsigned capability) {
   TargetInfo info;
   info.machine = Machine::GPU;
   info.capability = capability;
-  // CUDA C++ Programming Guide, "Compute Capabilities": data centers (10.x) and consumer cards.
-  bool isLarge = capability <= 109;
+  // CUDA C++ Programming Guide, "Compute Capabilities": data centers (10.x), Thor (11.0), and
+  // consumer cards.
+  bool isLarge = capability < 120;
   info.sharedBytes = (isLarge ? 227 : 99) << 10;
   info.clusterBlocks = isLarge ? 8 : 1;
   info.hasF8 = info.hasPackedBF16Convert = info.hasDependentLaunch = true;

@@ -11,11 +11,14 @@
 #include "codegen/llvm/PassGate.h"
 #include "codegen/llvm/PtxVersion.h"
 
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/GlobalsModRef.h"
 #include "llvm/Analysis/ScopedNoAliasAA.h"
 #include "llvm/Analysis/TypeBasedAliasAnalysis.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/InitializePasses.h"
@@ -77,18 +80,45 @@ unsigned tegula::deviceCapability(StringRef target) {
   return target.getAsInteger(10, value) ? 0 : value;
 }
 
-bool tegula::isDeviceTarget(StringRef target) { return deviceCapability(target) >= 80; }
+namespace {
+/// An architecture, and the oldest PTX version that has it and what we use of it (PTX ISA, "Release
+/// history"; st.async came with 8.1): what older drivers still load.
+struct Architecture {
+  StringLiteral name;
+  unsigned ptxVersion;
+};
+} // namespace
+
+/// All of capability 8.0 or newer that LLVM's NVPTX back end knows (a unit test compares).
+static constexpr Architecture architectures[] = {
+    {"sm_80", 78},   {"sm_86", 78},   {"sm_87", 78},   {"sm_88", 90},   {"sm_89", 78},
+    {"sm_90", 81},   {"sm_90a", 81},  {"sm_100", 86},  {"sm_100a", 86}, {"sm_100f", 88},
+    {"sm_101", 86},  {"sm_101a", 86}, {"sm_101f", 88}, {"sm_103", 88},  {"sm_103a", 88},
+    {"sm_103f", 88}, {"sm_110", 90},  {"sm_110a", 90}, {"sm_110f", 90}, {"sm_120", 87},
+    {"sm_120a", 87}, {"sm_120f", 88}, {"sm_121", 88},  {"sm_121a", 88}, {"sm_121f", 88},
+};
+
+static const Architecture *findArchitecture(StringRef target) {
+  const Architecture *found =
+      find_if(architectures, [&](const Architecture &one) { return one.name == target; });
+  return found == std::end(architectures) ? nullptr : found;
+}
+
+bool tegula::isDeviceTarget(StringRef target) { return findArchitecture(target); }
+
+SmallVector<StringRef> tegula::deviceTargets() {
+  return map_to_vector(architectures, [](const Architecture &one) { return StringRef(one.name); });
+}
+
+std::string tegula::expectedDeviceTargets() {
+  return "a device of capability 8.0 or newer that LLVM " LLVM_VERSION_STRING " knows (" +
+         join(deviceTargets(), ", ") + ")";
+}
 
 std::string tegula::deviceTarget(int major, int minor) {
   std::string plain = "sm_" + std::to_string(major * 10 + minor);
   // Architecture-specific instructions (wgmma, tcgen05) exist in the "a" variants from 9.0 on.
   return major >= 9 ? plain + "a" : plain;
-}
-
-/// The oldest PTX version that has what we use of the target (PTX ISA, "Release history"; st.async
-/// came with 8.1): what older drivers still load.
-static unsigned ptxVersion(unsigned capability) {
-  return capability >= 120 ? 87 : capability >= 100 ? 86 : capability >= 90 ? 81 : 78;
 }
 
 Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef target,
@@ -101,8 +131,12 @@ Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef t
     return createStringError(inconvertibleErrorCode(), message);
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Standard; // fma only where `contract` allows
-  std::string feature =
-      "+ptx" + std::to_string(std::max(ptxVersion(deviceCapability(target)), minPtxVersion));
+  // LLVM ends the process for an architecture or a version that it does not know.
+  const Architecture *architecture = findArchitecture(target);
+  if (!architecture)
+    return createStringError(inconvertibleErrorCode(),
+                             "expected " + expectedDeviceTargets() + ", got '" + target + "'");
+  std::string feature = "+ptx" + std::to_string(std::max(architecture->ptxVersion, minPtxVersion));
   std::unique_ptr<TargetMachine> machine(
       nvptx->createTargetMachine(triple, target, feature, options, std::nullopt, std::nullopt,
                                  CodeGenOptLevel::Default)); // Aggressive: the same code, later

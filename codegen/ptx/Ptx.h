@@ -8,6 +8,7 @@
 #ifndef TEGULA_CODEGEN_PTX_PTX_H
 #define TEGULA_CODEGEN_PTX_PTX_H
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <memory>
@@ -25,6 +26,10 @@ class PassRuns;
 /// `sm_80`, `sm_90a`, ...: a target that LLVM's NVPTX back end knows, of compute capability 8.0 or
 /// newer.
 bool isDeviceTarget(llvm::StringRef target);
+/// All of them, the oldest first.
+llvm::SmallVector<llvm::StringRef> deviceTargets();
+/// For messages: "a device of capability 8.0 or newer that LLVM 22.1.8 knows (sm_80, ...)".
+std::string expectedDeviceTargets();
 /// Compute capability times ten from `sm_90a`; 0 where it is not of that form.
 unsigned deviceCapability(llvm::StringRef target);
 /// The target for a device of this compute capability: `sm_90a` for 9.0, whose own instructions

@@ -171,17 +171,15 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
     options.target = deviceTarget(device->info().major, device->info().minor);
     if (!isDeviceTarget(options.target))
       return report.fail(TEGULA_MISSING, "the device " + device->info().name + " is a " +
-                                             options.target + ", older than sm_80");
+                                             options.target + ", expected " +
+                                             expectedDeviceTargets());
   } else if (target == "cpu" || isDeviceTarget(target)) {
     options.target = target.str();
     if (target != "cpu")
       options.stopAfter = Phase::EmitPtx; // needs no assembler
   } else {
-    return report.fail(
-        TEGULA_WRONG_CALL,
-        "expected the target cpu, cuda, or a device of capability 8.0 or newer such as "
-        "sm_90a, got '" +
-            target + "'");
+    return report.fail(TEGULA_WRONG_CALL, "expected the target cpu, cuda, or " +
+                                              expectedDeviceTargets() + ", got '" + target + "'");
   }
 
   Expected<std::unique_ptr<CompiledKernel>> compiled =

@@ -20,6 +20,7 @@
 #include "passes/Pipeline.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Target/TargetMachine.h"
@@ -154,6 +155,36 @@ TEST_F(Codegen, SoftmaxOnTheDevice) {
       GTEST_SKIP() << "no assembler here";
     }
     ASSERT_TRUE(bool(cubin)) << toString(cubin.takeError()) << ptx;
+  }
+}
+
+TEST(DeviceTargets, AreThoseThatLLVMKnows) {
+  std::unique_ptr<TargetMachine> any = cantFail(createDeviceMachine("sm_80"));
+  SmallVector<StringRef> wanted;
+  for (const SubtargetSubTypeKV &one : any->getMCSubtargetInfo()->getAllProcessorDescriptions())
+    if (deviceCapability(one.Key) >= 80)
+      wanted.push_back(one.Key);
+  SmallVector<StringRef> known = deviceTargets();
+  sort(wanted);
+  sort(known);
+  EXPECT_EQ(known, wanted);
+  // LLVM ends the process where the version of PTX is too old for the architecture.
+  for (StringRef target : known) {
+    LLVMContext llvmContext;
+    Module code("test", llvmContext);
+    std::unique_ptr<TargetMachine> machine = cantFail(createDeviceMachine(target));
+    applyDeviceTarget(code, *machine);
+    EXPECT_NE(emitPtx(code, *machine).find((".target " + target + "\n").str()), std::string::npos);
+  }
+}
+
+TEST(DeviceTargets, RefuseOthers) {
+  for (StringRef target :
+       {"", "cpu", "sm_75", "sm_90b", "sm_90aa", "sm_102", "sm_999", "SM_90", "sm_ 90"}) {
+    EXPECT_FALSE(isDeviceTarget(target)) << target.str();
+    Expected<std::unique_ptr<TargetMachine>> machine = createDeviceMachine(target);
+    ASSERT_FALSE(machine) << target.str();
+    EXPECT_NE(toString(machine.takeError()).find("sm_121f"), std::string::npos);
   }
 }
 
