@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 mode=(--dry-run --Werror)
 [[ ${1:-} == --fix ]] && mode=(-i)
-git ls-files -z '*.cpp' '*.h' | xargs -0 -P "$(nproc)" -n 40 clang-format-22 "${mode[@]}"
+git ls-files -z '*.cpp' '*.h' '*.hpp' | xargs -0 -P "$(nproc)" -n 40 clang-format-22 "${mode[@]}"

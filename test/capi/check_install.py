@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""`cmake --install` gives a tree that a C program can be built against, by CMake and by pkg-config.
+"""`cmake --install` gives a tree that programs in C and C++ can be built against, by CMake and by pkg-config.
 
-  check_install.py --build=FOLDER --source=FOLDER --cc=COMPILER
+  check_install.py --build=FOLDER --source=FOLDER --cc=COMPILER --cxx=COMPILER
 
-Installs into a temporary folder, moves it elsewhere, builds and runs examples/c against it.
+Installs into a temporary folder, moves it elsewhere, builds and runs examples/c and examples/cpp against it. What is
+installed is what docs/c-api.md lists, in all and by components.
 """
 import argparse
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -18,27 +21,49 @@ def run(*command, **options):
     subprocess.run(command, check=True, **options)
 
 
+def installed(*command):
+    """What cmake installs, as paths below the prefix; the version's digits as V, and where a link leads to."""
+    with tempfile.TemporaryDirectory() as prefix:
+        run("cmake", "--install", *command, "--prefix", prefix, stdout=subprocess.DEVNULL)
+        files = {re.sub(r"\d+\.\d+\.\d+", "V", str(path.relative_to(prefix)))
+                 for path in pathlib.Path(prefix).rglob("*") if not path.is_dir()}
+        return {re.sub(r"-[a-z]+\.cmake$", "-TYPE.cmake", name) for name in files}
+
+
+def told(page):
+    """The table of docs/c-api.md: component to paths."""
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M)
+    return {component: set(re.findall(r"`([^`]+)`", paths)) for component, paths in rows
+            if component in ("runtime", "development")}
+
+
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("build", "source", "cc"):
+    for name in ("build", "source", "cc", "cxx"):
         parser.add_argument("--" + name, required=True)
     args = parser.parse_args()
+    components = told(pathlib.Path(args.source, "docs/c-api.md").read_text())
+    assert set(components) == {"runtime", "development"}, components
+    for component, files in components.items():
+        found = installed(args.build, "--component", component)
+        assert found == files, f"{component}: {sorted(found ^ files)} are either installed or in docs/c-api.md"
+    found = installed(args.build)
+    assert found == set().union(*components.values()), f"without a component {sorted(found)} are installed"
+
     with tempfile.TemporaryDirectory() as folder:
         first, prefix = os.path.join(folder, "first"), os.path.join(folder, "moved")
         run("cmake", "--install", args.build, "--prefix", first, stdout=subprocess.DEVNULL)
         shutil.move(first, prefix)
-        for file in ("bin/tegula", "lib/libtegula.so", "include/tegula/tegula.h",
-                     "lib/cmake/Tegula/TegulaConfig.cmake", "lib/pkgconfig/tegula.pc"):
-            assert os.path.exists(os.path.join(prefix, file)), f"{file} is not installed"
         run(os.path.join(prefix, "bin/tegula"), "--version")
 
-        # The example's own folder: nothing of Tegula's sources is near.
-        sources = shutil.copytree(os.path.join(args.source, "examples/c"), os.path.join(folder, "c"))
-        build = os.path.join(folder, "build")
-        run("cmake", "-G", "Ninja", "-S", sources, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix,
-            "-DCMAKE_C_COMPILER=" + args.cc, stdout=subprocess.DEVNULL)
-        run("cmake", "--build", build)
-        run(os.path.join(build, "fused_linear"), stdout=subprocess.DEVNULL)
+        # The examples' own folders: nothing of Tegula's sources is near.
+        for name in ("cpp", "c"):
+            sources = shutil.copytree(os.path.join(args.source, "examples", name), os.path.join(folder, name))
+            build = os.path.join(folder, "build-" + name)
+            run("cmake", "-G", "Ninja", "-S", sources, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix,
+                "-DCMAKE_C_COMPILER=" + args.cc, "-DCMAKE_CXX_COMPILER=" + args.cxx, stdout=subprocess.DEVNULL)
+            run("cmake", "--build", build)
+            run("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error")
 
         if shutil.which("pkg-config"):
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", "tegula"], check=True,
