@@ -4,8 +4,9 @@
   wheel.py [--prebuilt=BUILD] [--out=build/wheels] [--build=build/wheel]
 
 BUILD: a build tree or an installation whose libtegula and command are taken; without it all is built (Release).
-The wheel gets the manylinux tag of the oldest glibc that it runs with, that of the machine at most. With Python
-3.12 or newer it is for all later Pythons. Prints the wheel's path last.
+The wheel gets the manylinux tag of the oldest glibc that it runs with; one that needs a newer one than 2.28 is refused, since
+cmake/OldGlibc.c should bind what it takes of it away. With Python 3.12 or newer it is for all later Pythons. Prints
+the wheel's path last.
 
 Without pip's isolation where what the build needs is installed (scripts/requirements.txt): no index is asked.
 """
@@ -13,11 +14,19 @@ import argparse
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+GLIBC = (2, 28)
+
+
+def oldest_glibc(wheel):
+    """The oldest glibc that a wheel's tags name; None where they name none."""
+    found = [tuple(map(int, version)) for version in re.findall(r"manylinux_(\d+)_(\d+)_x86_64", wheel)]
+    return min(found, default=None)
 
 
 def main():
@@ -40,9 +49,13 @@ def main():
         # is looked for on the path.
         path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
         made = pathlib.Path(folder) / "made"
-        subprocess.run([sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", made, wheel], check=True,
+        subprocess.run([sys.executable, "-m", "auditwheel", "repair", "-z", "9", "--wheel-dir", made, wheel], check=True,
                        env={**os.environ, "PATH": path})
         [wheel] = made.glob("*.whl")
+        glibc = oldest_glibc(wheel.name)
+        if glibc is None or glibc > GLIBC:
+            sys.exit(f"error: {wheel.name} needs a newer glibc than {'.'.join(map(str, GLIBC))}: "
+                     "`readelf --dyn-syms` of its libraries says which symbols; cmake/OldGlibc.c binds such away")
         result = pathlib.Path(args.out) / wheel.name
         result.parent.mkdir(parents=True, exist_ok=True)
         result.write_bytes(wheel.read_bytes())

@@ -18,4 +18,10 @@ The packages, each of which imports only those above it, and of these the ones t
   service   judging over HTTP
   commands  the commands of tegula-eval
 """
-__version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    if name != "__version__":
+        raise AttributeError(f"module 'tegula_eval' has no attribute '{name}'")
+    from tegula import __version__  # loads the compiler: only for who asks
+    return __version__

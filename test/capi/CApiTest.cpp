@@ -33,7 +33,7 @@ namespace {
 //===----------------------------------------------------------------------===//
 
 TEST(CApi, Versions) {
-  EXPECT_STREQ(tegula_version(), "0.1.0");
+  EXPECT_STREQ(tegula_version(), TEGULA_VERSION);
   EXPECT_THAT(tegula_llvm_version(), HasSubstr("22."));
   EXPECT_STREQ(tegula_dtype_name(TEGULA_BF16), "bf16");
   EXPECT_EQ(tegula_dtype_bits(TEGULA_U4), 4u);

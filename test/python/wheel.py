@@ -9,6 +9,7 @@ import argparse
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -63,7 +64,7 @@ def main():
     folder = pathlib.Path(args.folder).resolve()
     wheel = run([sys.executable, TEST.parents[1] / "scripts" / "wheel.py", f"--prebuilt={args.prebuilt}",
                  f"--out={folder}", f"--build={folder / 'build'}"]).splitlines()[-1]
-    assert "-manylinux_2_" in wheel, wheel
+    assert re.search(r"-manylinux_2_2[0-8]_x86_64", wheel), wheel  # whatever the glibc of this machine
     with tempfile.TemporaryDirectory() as elsewhere:
         prefix = pathlib.Path(elsewhere) / "venv"
         venv.create(prefix, with_pip=False, symlinks=True)

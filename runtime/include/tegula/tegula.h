@@ -106,7 +106,7 @@ typedef struct tegula_context tegula_context;
 typedef struct tegula_program tegula_program;
 typedef struct tegula_kernel tegula_kernel;
 
-/* `0.1.0`, and what the compiler was built with: `22.1.8`. Static strings. */
+/* The version, such as `1.2.3`, and what the compiler was built with: `22.1.8`. Static strings. */
 TEGULA_API const char *tegula_version(void);
 TEGULA_API const char *tegula_llvm_version(void);
 /* The name in the language, `bf16`, a static string; NULL for no dtype. */
