@@ -5,7 +5,8 @@
     scale = tegula.compile("kernel scale(x: f32[M, N], s: f32) -> (y: f32[M, N]) { y[i, j] = s * x[i, j] }")
     y = scale(torch.ones(2, 3), 0.5)
 
-`tegula.compile` and `tegula.load` give a `Kernel`; `tegula.library` makes an operator of PyTorch of it.
+`tegula.compile` and `tegula.load` give a `Kernel`; `tegula.library` makes an operator of PyTorch of it,
+`tegula.swap` puts it in place of a model's module.
 docs/python.md explains all.
 """
 
@@ -26,15 +27,17 @@ from ._errors import (
     Note,
     ProgramError,
     Span,
+    SwapError,
     TegulaWarning,
 )
 from ._kernel import Compiled, Guard, Kernel, Parameter, compile, load
 from ._library import library
+from ._swap import Replacement, swap, swapped
 
 __version__ = version()
 
 __all__ = [
     "Compiled", "Diagnostic", "Edit", "Error", "Fix", "Guard", "InternalError", "Kernel", "LaunchError",
-    "MissingError", "Note", "Parameter", "ProgramError", "Span", "TegulaWarning", "compile", "library",
-    "llvm_version", "load", "version",
+    "MissingError", "Note", "Parameter", "ProgramError", "Replacement", "Span", "SwapError", "TegulaWarning", "compile",
+    "library", "llvm_version", "load", "swap", "swapped", "version",
 ]

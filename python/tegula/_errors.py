@@ -86,6 +86,14 @@ class InternalError(Error, RuntimeError):
     """A defect of Tegula (C0070)."""
 
 
+class SwapError(Error, ValueError):
+    """Programs do not stand for the modules that they should replace. `refusals` has the reason for each name."""
+
+    def __init__(self, text: str, refusals: dict[str, str]):
+        super().__init__(text)
+        self.refusals = dict(refusals)
+
+
 class TegulaWarning(UserWarning):
     """A warning about a program; `diagnostic` is its record."""
 

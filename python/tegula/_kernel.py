@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import ctypes
 import glob
 import inspect
@@ -122,7 +123,9 @@ def _python_signature(parameters: tuple[Parameter, ...]) -> Optional[inspect.Sig
     return inspect.Signature(shown)
 
 
+# Emptied when the interpreter ends: what torch.compile traced may be kept for good, and this module with it.
 _contexts: dict[int, Any] = {}
+atexit.register(_contexts.clear)
 _lock = threading.Lock()
 _kernels: weakref.WeakSet = weakref.WeakSet()
 

@@ -250,17 +250,26 @@ def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str]
     with open(source, encoding="utf-8") as file:
         text = file.read()
     names = [] if backward is None else [backward] if isinstance(backward, str) else list(backward)
-    how = {"file_name": os.fspath(source), "checked": checked, "tuned": tuned, "precision": precision}
-    gradients = [compile(text, one, **how) for one in names]
+    operator, _, _ = register(text, name, file_name=os.fspath(source), kernel=kernel, backward=names, checked=checked,
+                              tuned=tuned, precision=precision, **settings)
+    return operator
+
+
+def register(text: str, name: str, *, file_name: str, kernel: Optional[str] = None, backward: Sequence[str] = (),
+             checked: bool = False, tuned: bool = False, precision: Optional[str] = None,
+             **settings: Any) -> tuple[Any, Kernel, list[Kernel]]:
+    """`library` for a program's text: the operator, its kernel, and its backward kernels."""
+    how = {"file_name": file_name, "checked": checked, "tuned": tuned, "precision": precision}
+    gradients = [compile(text, one, **how) for one in backward]
     for one in gradients:
         one._set(settings)
-    if kernel is None and names:
+    if kernel is None and backward:
         from . import _tegula
 
-        others = [one for one in _tegula.kernels_of(_tegula.parse(text, os.fspath(source))) if one not in names]
+        others = [one for one in _tegula.kernels_of(_tegula.parse(text, file_name)) if one not in backward]
         kernel = others[-1] if others else None
     forward = compile(text, kernel, **how, **settings)
     operator = _register(forward, name)
     if gradients:
         _register_autograd(forward, name, gradients)
-    return operator
+    return operator, forward, gradients

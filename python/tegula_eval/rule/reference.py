@@ -148,12 +148,12 @@ def make_moved(source: str, seed: int, device: str = "cpu") -> tuple[Case, dict[
     built = build(source)
     drawn = state_of(built.model)
     _jitter(built.model)
-    drawn = {name: drawn[name] for name, one in state_of(built.model).items() if not _equal(one, drawn[name])}
+    drawn = {name: drawn[name] for name, one in state_of(built.model).items() if not is_equal(one, drawn[name])}
     model = built.model.to(device)
     return Case(built, built.inputs, state_of(model)), drawn
 
 
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+def is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Bit for bit: also of types that torch does not compare."""
     return one.shape == other.shape and one.dtype == other.dtype and \
         torch.equal(one.contiguous().view(-1).view(torch.uint8), other.contiguous().view(-1).view(torch.uint8))
@@ -251,7 +251,7 @@ def is_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
         if a.is_floating_point():
-            if not _equal(a, b) and measure_error(a, b.double()) != ErrorMeasure(0, 0, -1) \
+            if not is_equal(a, b) and measure_error(a, b.double()) != ErrorMeasure(0, 0, -1) \
                     and not measure_error(a, b.double()).norm < 1e-5:
                 return False
         elif not torch.equal(a, b):
@@ -390,13 +390,20 @@ def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
     # Not in a copy: what a module keeps beside its parts (a closure over one of them) would stay in float32.
     model = case.built.model
     try:
-        with in_float64(model), _Wide():
+        with exactly(model):
             return _run(model, {name: up(value) for name, value in case.state.items()},
                         tree_map(up, case.inputs), seed)
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         raise _failure("forward does not run in float64", error) from error
+
+
+@contextlib.contextmanager
+def exactly(model: torch.nn.Module):
+    """Within it the module computes in float64, also where its forward asks for float32."""
+    with in_float64(model), _Wide():
+        yield
 
 
 def _failure(what: str, error: Exception) -> Exception:

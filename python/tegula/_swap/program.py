@@ -1,0 +1,43 @@
+"""A program as an operator of PyTorch, made once in a process for each text and choice of settings."""
+from __future__ import annotations
+
+import atexit
+import hashlib
+from typing import Any
+
+from .._kernel import Kernel
+from .._library import register
+
+# Emptied when the interpreter ends: what torch.compile keeps of a model for good then reaches no kernel.
+_made: dict[str, tuple[Any, Kernel, list[Kernel]]] = {}
+atexit.register(_made.clear)
+
+
+class Program:
+    """The text of a program, and the operator that it is in this process. Pickled as text."""
+
+    def __init__(self, text: str, file_name: str, kernel: Any, backward: tuple[str, ...], settings: dict[str, Any],
+                 precision: Any, tuned: bool):
+        self.made_of = (text, file_name, kernel, tuple(backward), dict(settings), precision, tuned)
+        self.file_name = file_name
+        digest = hashlib.sha256(repr((text, kernel, tuple(backward), sorted(settings.items()), precision,
+                                      tuned)).encode()).hexdigest()[:16]
+        if digest not in _made:
+            _made[digest] = register(text, f"tegula_swap::k{digest}", file_name=file_name, kernel=kernel,
+                                          backward=backward, precision=precision, tuned=tuned, **settings)
+        self.operator, kernel, gradients = _made[digest]
+        self.parameters = kernel.parameters
+        self.inputs = [one for one in self.parameters if one.role != "out"]
+        self.updated = frozenset(one.name for one in self.inputs if one.role == "inout")
+        # The tensors whose gradients the backward kernels give.
+        self.differentiable = frozenset(one.name.removeprefix("grad_") for gradient in gradients for one in gradient.outputs)
+
+    @property
+    def outputs(self) -> list[str]:
+        return [one.name for one in self.parameters if one.role == "out"]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        return self
+
+    def __reduce__(self) -> Any:
+        return Program, self.made_of
