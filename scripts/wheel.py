@@ -5,8 +5,8 @@
 
 BUILD: a build tree or an installation whose libtegula and command are taken; without it all is built (Release).
 The wheel gets the manylinux tag of the oldest glibc that it runs with; one that needs a newer one than 2.28 is refused, since
-cmake/OldGlibc.c should bind what it takes of it away. With Python 3.12 or newer it is for all later Pythons. Prints
-the wheel's path last.
+cmake/OldGlibc.c should bind what it takes of it away, and so is one of more than 45 MB. With Python 3.12 or newer it is for
+all later Pythons. Prints the wheel's path last.
 
 Without pip's isolation where what the build needs is installed (scripts/requirements.txt): no index is asked.
 """
@@ -21,6 +21,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 GLIBC = (2, 28)
+MOST_BYTES = 45_000_000
 
 
 def oldest_glibc(wheel):
@@ -49,13 +50,15 @@ def main():
         # is looked for on the path.
         path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
         made = pathlib.Path(folder) / "made"
-        subprocess.run([sys.executable, "-m", "auditwheel", "repair", "-z", "9", "--wheel-dir", made, wheel], check=True,
-                       env={**os.environ, "PATH": path})
+        subprocess.run([sys.executable, "-m", "auditwheel", "repair", "--strip", "--wheel-dir", made, wheel],
+                       check=True, env={**os.environ, "PATH": path})
         [wheel] = made.glob("*.whl")
         glibc = oldest_glibc(wheel.name)
         if glibc is None or glibc > GLIBC:
             sys.exit(f"error: {wheel.name} needs a newer glibc than {'.'.join(map(str, GLIBC))}: "
                      "`readelf --dyn-syms` of its libraries says which symbols; cmake/OldGlibc.c binds such away")
+        if wheel.stat().st_size > MOST_BYTES:
+            sys.exit(f"error: {wheel.name} has {wheel.stat().st_size / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f}")
         result = pathlib.Path(args.out) / wheel.name
         result.parent.mkdir(parents=True, exist_ok=True)
         result.write_bytes(wheel.read_bytes())

@@ -17,6 +17,21 @@ rm "$log"
 (step dev-test "Failing" bash -c 'echo reason; exit 3') 2>&1 || echo "status: $?"
 (step dev-test "Working" true) && echo "status: $?"
 rm -f "$logs/dev-test.log"
+
+# A tree with its build folder, copied: the first call there configures anew, the next one does nothing.
+tree=$(mktemp -d)
+mkdir "$tree/one"
+cp "$1" "$tree/one/dev"
+echo 'cmake_minimum_required(VERSION 3.25)
+project(Small LANGUAGES NONE)' >"$tree/one/CMakeLists.txt"
+echo '{"version": 6, "configurePresets": [{"name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev"}]}' \
+  >"$tree/one/CMakePresets.json"
+bash -c '. "$1/dev"; configure; configure' - "$tree/one"
+cp -r "$tree/one" "$tree/two"
+bash -c '. "$1/dev"; configure; configure; foreign_home' - "$tree/two" | sed "s|$tree|TREE|"
+ninja -C "$tree/two/build/dev" >/dev/null && echo "the copy builds"
+rm -r "$tree"
+
 (main --agian) 2>&1 || echo "status: $?"
 (main build test) 2>&1 || echo "status: $?"
 (main --help) | head -n 1
