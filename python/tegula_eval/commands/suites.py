@@ -13,7 +13,7 @@ from ..records.store import Store
 from ..rule.tasks import TaskError
 from ..suites import results, table
 from ..suites.registry import SUITES
-from ..suites.suite import Part, Suite, SuiteTask, choose
+from ..suites.suite import Forbidden, Part, Suite, SuiteTask, choose
 from ..workers import pool
 from . import options as shared, signals, times
 from .exit_codes import NOT_RIGHT, RIGHT
@@ -157,8 +157,9 @@ class SuiteRun(Run):
             request = self._request(part, self._program(task, part, text), path.name)
         except TaskError as error:
             if not part.problem:  # the solution, which is in a form that is not judged
-                record = {"key": f"{part.key}:unsupported", "task": part.key, "level": 0, "program": str(path),
-                          "target": self.options.target, "seconds": 0.0, **no_record("unjudged", "solution", str(error))}
+                what = ("refused", "forbidden") if isinstance(error, Forbidden) else ("unjudged", "solution")
+                record = {"key": f"{part.key}:{what[1]}", "task": part.key, "level": 0, "program": str(path),
+                          "target": self.options.target, "seconds": 0.0, **no_record(*what, str(error))}
                 return [(part.key, lambda begin, told: told(record))]
             return [(part.key, self._unreadable(part, error))]
         known = self._known(request["key"])

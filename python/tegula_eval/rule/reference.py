@@ -377,20 +377,35 @@ def to_float64(one):
 
 
 class _Wide(TorchDispatchMode):
-    """What forward brings to float32 by name (`x.float()`, `torch.zeros(n, dtype=torch.float32)`) is in float64."""
+    """What forward brings to one of these types by name (`x.float()`, `torch.zeros(n, dtype=torch.float32)`) is in float64."""
+
+    def __init__(self, types: tuple[torch.dtype, ...]):
+        super().__init__()
+        self.types = types
 
     def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if kwargs.get("dtype") == torch.float32:
+        if kwargs.get("dtype") in self.types:
             kwargs = {**kwargs, "dtype": torch.float64}
         return function(*args, **kwargs)
 
 
 def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
+    """In float64. Where forward does not run so since it brings one factor to a lower type by name, that is in float64 too."""
+    try:
+        return _run_wide(case, seed, up, (torch.float32,))
+    except TaskError as error:
+        try:
+            return _run_wide(case, seed, up, (torch.float32, torch.bfloat16, torch.float16))
+        except TaskError:
+            raise error from None
+
+
+def _run_wide(case: Case, seed: int, up, types: tuple[torch.dtype, ...]) -> list[torch.Tensor]:
     # Not in a copy: what a module keeps beside its parts (a closure over one of them) would stay in float32.
     model = case.built.model
     try:
-        with exactly(model):
+        with exactly(model, types):
             return _run(model, {name: up(value) for name, value in case.state.items()},
                         tree_map(up, case.inputs), seed)
     except (MemoryError, torch.OutOfMemoryError):
@@ -400,9 +415,9 @@ def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
 
 
 @contextlib.contextmanager
-def exactly(model: torch.nn.Module):
-    """Within it the module computes in float64, also where its forward asks for float32."""
-    with in_float64(model), _Wide():
+def exactly(model: torch.nn.Module, types: tuple[torch.dtype, ...] = (torch.float32,)):
+    """Within it the module computes in float64, also where its forward asks for one of these types."""
+    with in_float64(model), _Wide(types):
         yield
 
 

@@ -7,6 +7,8 @@ A rule is a dictionary, so that it goes through JSON with the request:
   share  of the elements that must be close (1)
   cap    the largest absolute error that is taken at all (none)
   nan    whether nan equals nan, and an infinity itself (no: what is not finite is then wrong)
+  negative_inf  whether -inf equals itself
+  dtypes atol and rtol by type, where they differ
 """
 from __future__ import annotations
 
@@ -47,6 +49,8 @@ def _measure(ours: torch.Tensor, theirs: torch.Tensor, rule: dict) -> tuple[bool
         return not bool(wrong.any()), float((ours.double() - theirs.double()).abs().max()), 0.0
     a, b = ours.double(), theirs.double()
     same = (a == b) | (torch.isnan(a) & torch.isnan(b)) if rule.get("nan") else torch.isfinite(a) & (a == b)
+    if rule.get("negative_inf"):
+        same |= (a == b) & (a == -math.inf)
     error = torch.where(same, 0.0, (a - b).abs())
     relative = error / (b.abs() + 1e-8)
     if not bool(torch.isfinite(error).all()):
@@ -63,6 +67,8 @@ def _measure(ours: torch.Tensor, theirs: torch.Tensor, rule: dict) -> tuple[bool
 
 
 def _tolerances(dtype: torch.dtype, rule: dict) -> tuple[float, float]:
+    if str(dtype).removeprefix("torch.") in rule.get("dtypes", {}):
+        return tuple(rule["dtypes"][str(dtype).removeprefix("torch.")])
     if rule["atol"] == DTYPED:
         import torch
         both = 1e-4 if dtype in (torch.float32, torch.float64) else 1e-2

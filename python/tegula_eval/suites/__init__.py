@@ -3,6 +3,10 @@
   suite              what an adapter gives
   kernelbench        KernelBench, and what has its form
   flashinfer_bench   FlashInfer-Bench: definitions and workloads
+  sol_execbench      SOL-ExecBench: the same, and a tolerance for each workload
+  kernelbench_com    kernelbench.com's decks: a reference and its shapes
+  robust_kbench      robust-kbench: forward and backward, several initialisations
+  multikernelbench   MultiKernelBench: modules by category
   definitions        definitions and workloads as modules
   safetensors        tensors that a workload brings
   solutions          programs as solutions with traces, and solutions as modules

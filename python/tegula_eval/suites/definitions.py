@@ -61,7 +61,7 @@ def definition_of(record: dict, what: object) -> Definition:
                            dict(record["outputs"]), record["reference"],
                            custom=record.get("custom_inputs_entrypoint"), constraints=tuple(record.get("constraints") or ()))
         for name, axis in found.axes.items():
-            _is_name(name)
+            check_name(name)
             if axis["type"] not in ("const", "var", "expr"):
                 raise TaskError(f"{what}: the axis '{name}' is '{axis['type']}', expected const, var or expr")
             if axis["type"] == "const" and not isinstance(axis["value"], int):
@@ -69,7 +69,7 @@ def definition_of(record: dict, what: object) -> Definition:
             if axis["type"] == "expr":
                 arithmetic(axis["expression"], found.axes)
         for name, one in [*found.inputs.items(), *found.outputs.items()]:
-            _is_name(name)
+            check_name(name)
             for axis in one["shape"] or []:
                 if axis not in found.axes:
                     raise TaskError(f"{what}: '{name}' has the axis '{axis}', which is not defined")
@@ -80,7 +80,7 @@ def definition_of(record: dict, what: object) -> Definition:
         raise TaskError(f"{what} is no definition: {error!r}") from error
 
 
-def _is_name(name: str) -> None:
+def check_name(name: str) -> None:
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise TaskError(f"'{name}' is no name of an axis or tensor")
 
@@ -140,7 +140,7 @@ def module_text(definition: Definition, workload: dict, root: Path) -> str:
     kinds = {name: (inputs.get(name) or {}).get("type", "random") for name in definition.inputs}
     fixed = any(kind == "safetensors" for kind in kinds.values())
     lines = [f'"""{definition.name}, workload {workload.get("uuid", "")}."""', "import torch", "",
-             f"REFERENCE = {_quoted(definition.reference)}", "_space = {}",
+             f"REFERENCE = {quoted(definition.reference)}", "_space = {}",
              'exec(compile(REFERENCE, "reference.py", "exec"), _space)', ""]
     written = [f"{name} = {_axis(definition, name, values, fixed)}" for name in values]
     lines += ["def _axes():", *(f"    {one}" for one in written),
@@ -222,7 +222,7 @@ def _stored(name: str, one: dict, told: dict, values: dict[str, int], root: Path
         f"torch.empty({tuple(shape)!r}, dtype=torch.{found.dtype})"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return repr(text) if "'''" in text or "\\" in text or text.endswith("'") else f"r'''\n{text}\n'''"
 
 

@@ -43,9 +43,10 @@ def _of_folder(root: Path) -> list[SuiteTask]:
     return found
 
 
-def task_of(definition: Definition, workloads: list[dict], root: Path, rule, **more) -> SuiteTask:
-    """`rule`: the tolerance of a workload."""
-    parts = []
+def task_of(definition: Definition, workloads: list[dict], root: Path, rule, called: str = "", group: str | None = None,
+            **more) -> SuiteTask:
+    """`rule`: the tolerance of a workload. `called`, `group`: where they are not those of the definition."""
+    parts, called, group = [], called or definition.name, definition.op_type if group is None else group
     for number, workload in enumerate(workloads):
         name = str(workload.get("uuid", number)) if isinstance(workload, dict) else str(number)
         try:
@@ -55,8 +56,8 @@ def task_of(definition: Definition, workloads: list[dict], root: Path, rule, **m
         except TaskError as error:
             parts.append((name, "", {}, {"workload": workload}, str(error)))
     if len({name for name, *_ in parts}) < len(parts):
-        return make_task(definition.name, definition.op_type, [], problem="two of its workloads have the same uuid", **more)
-    return make_task(definition.name, definition.op_type, parts,
+        return make_task(called, group, [], problem="two of its workloads have the same uuid", **more)
+    return make_task(called, group, parts,
                      **{"files": files_for(definition.name), "facts": {"definition": definition}, **more})
 
 

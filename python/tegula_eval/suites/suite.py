@@ -12,6 +12,12 @@ from typing import Callable
 
 from ..rule.tasks import TaskError
 
+
+
+class Forbidden(TaskError):
+    """A solution does what its benchmark forbids: it counts as not right."""
+
+
 MAX_FILE = 64 << 20  # bytes of a file of a benchmark
 
 
