@@ -7,6 +7,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tegula RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/share/man/man1/tegula.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT runtime
+  OPTIONAL) # without Python, and with sanitizers, there is none
 install(TARGETS tegula_shared EXPORT TegulaTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/include/tegula/tegula.h ${CMAKE_SOURCE_DIR}/runtime/include/tegula/tegula.hpp

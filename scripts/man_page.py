@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Writes the manual page of the command from what it says of itself, and docs/environment.md.
+
+  man_page.py --tegula=PATH [--out=tegula.1]
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+GENERIC = "Generic Options"
+
+
+def ask(tegula, *arguments):
+    return subprocess.run([tegula, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def escape(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + text if text.startswith((".", "'")) else text
+
+
+def commands_of(text):
+    """Name and description of each command."""
+    return re.findall(r"^  ([\w-]+) {2,}(.+)$", text, re.M)
+
+
+def groups_of(text):
+    """Of a command's --help: its usage, and the groups of its options as (heading, explanation, [(option, text)])."""
+    usage = re.search(r"^USAGE: (.+)$", text, re.M)[1]
+    groups = []
+    for line in text.splitlines():
+        option = re.match(r"  (-\S+(?:\[=<.*?>\]|=<.*?>| <.*?>)?) +- (.+)$", line)
+        if heading := re.match(r"([A-Z]\S*(?: \S+)*):$", line):
+            groups.append((heading[1], [], []))
+        elif option and groups:
+            groups[-1][2].append((option[1], option[2]))
+        elif re.match(r" +- ", line) and groups and groups[-1][2]:  # a value of the option above
+            name, told = groups[-1][2].pop()
+            groups[-1][2].append((name, f"{told}; {line.strip()[2:]}"))
+        elif re.match(r"  +=\S", line) and groups and groups[-1][2]:
+            name, told = groups[-1][2].pop()
+            groups[-1][2].append((name, f"{told}; {' '.join(line.split())}"))
+        elif line and not line.startswith(" ") and groups and not groups[-1][2]:
+            groups[-1][1].append(line)
+    return usage, [(heading, " ".join(told), options) for heading, told, options in groups if options and heading != GENERIC]
+
+
+def variables(page):
+    """The rows of docs/environment.md that are of the command: name, meaning, default."""
+    for row in re.findall(r"^\| `([A-Z_]+)` \|(.+)\|$", page, re.M):
+        cells = [re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", cell).strip() for cell in row[1].split("|")]
+        if len(cells) == 3 and ("command" in cells[0] or "tegula " in cells[0]):
+            yield row[0], cells[1], cells[2]
+
+
+def page(tegula):
+    told = ask(tegula, "--help")
+    version = ask(tegula, "--version").split()[1]
+    lines = [f'.TH TEGULA 1 "" "tegula {escape(version)}" "User Commands"', ".SH NAME",
+             "tegula \\- compile and run kernels in index notation", ".SH SYNOPSIS", ".B tegula",
+             ".I command", "[options] [file...]", ".SH DESCRIPTION",
+             "Checks, compiles, runs and measures programs in the language Tegula, on the CPU and on NVIDIA GPUs.",
+             ".SH COMMANDS"]
+    for name, description in commands_of(told):
+        lines += [".TP", f".B {escape(name)}", escape(description)]
+    for name, description in commands_of(told):
+        usage, groups = groups_of(ask(tegula, name, "--help"))
+        lines += [f'.SH "TEGULA {escape(name.upper())}"', escape(description) + ".", ".PP", f".B {escape(usage)}"]
+        for heading, explanation, options in groups:
+            lines += [f'.SS "{escape(heading)}"']
+            lines += [escape(explanation) + "."] if explanation else []
+            for option, text in options:
+                lines += [".TP", f".B {escape(option)}", escape(text)]
+    codes = " ".join(re.search(r"Exit codes: (.*)", told, re.S)[1].split())
+    lines += [".SH EXIT STATUS", escape(codes), ".SH ENVIRONMENT"]
+    for name, meaning, default in variables((ROOT / "docs/environment.md").read_text()):
+        lines += [".TP", f".B {name}", escape(meaning + (f" (default: {default})" if default else ""))]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tegula", required=True)
+    parser.add_argument("--out")
+    args = parser.parse_args()
+    text = page(args.tegula)
+    if args.out:
+        pathlib.Path(args.out).write_text(text)
+    else:
+        sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()
