@@ -25,7 +25,7 @@ struct Command {
 
 extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand,
     explainLayoutCommand, fixCommand, fmtCommand, grammarCommand, mcpCommand, passesCommand,
-    promptCommand, runCommand, tuneCommand;
+    promptCommand, proveCommand, runCommand, tuneCommand;
 
 } // namespace tegula
 

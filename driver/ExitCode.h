@@ -16,6 +16,7 @@ enum ExitCode {
   ExitWrongCall = 2,       ///< wrong options, or an input that cannot be read
   ExitMissingResource = 3, ///< no device, no memory, no tool, an output that cannot be written
   ExitWrongResult = 4,     ///< a comparison failed
+  ExitUndecided = 5,       ///< neither proved nor refuted
   ExitInternalError = 70,  ///< a mistake of the compiler; a reproducer has been written
 };
 

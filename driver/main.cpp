@@ -21,9 +21,9 @@ using namespace llvm;
 using namespace tegula;
 
 static const Command *const commands[] = {
-    &checkCommand,  &compileCommand, &runCommand,    &benchCommand,   &bisectCommand,
-    &tuneCommand,   &fmtCommand,     &fixCommand,    &explainCommand, &explainLayoutCommand,
-    &passesCommand, &grammarCommand, &promptCommand, &mcpCommand};
+    &checkCommand,         &compileCommand, &runCommand,     &benchCommand,  &bisectCommand,
+    &proveCommand,         &tuneCommand,    &fmtCommand,     &fixCommand,    &explainCommand,
+    &explainLayoutCommand, &passesCommand,  &grammarCommand, &promptCommand, &mcpCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
@@ -40,7 +40,8 @@ static void printUsage(raw_ostream &os) {
   os << "\n'tegula COMMAND --help' lists the options of a command; 'tegula --version' says the "
         "version.\nExit codes: 0 fine, 1 the program is wrong, 2 the call is wrong, 3 a resource "
         "or "
-        "device is missing,\n4 the result is wrong, 70 a mistake of the compiler.\n";
+        "device is missing,\n4 the result is wrong, 5 nothing was decided, 70 a mistake of the "
+        "compiler.\n";
 }
 
 /// What the first argument says, before LLVM's parser with its own ideas of errors sees it.

@@ -45,7 +45,7 @@ if shutil.which("ptxas", path=config.environment["PATH"]):
     config.available_features.add("ptxas")
 
 # Tests of a tool that this build lacks cannot run: a folder's tool is its stage's.
-needs = {"ir": "tegula-opt", "passes": "tegula-opt", "frontend": "tegula", "driver": "tegula", "rejected": "tegula", "e2e": "tegula", "gpu": "tegula"}
+needs = {"ir": "tegula-opt", "passes": "tegula-opt", "frontend": "tegula", "driver": "tegula", "prove": "tegula", "rejected": "tegula", "e2e": "tegula", "gpu": "tegula"}
 for folder, tool in needs.items():
     if tool not in config.available_features:
         config.excludes.append(folder)

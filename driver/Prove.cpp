@@ -1,0 +1,343 @@
+//===- Prove.cpp - tegula prove ---------------------------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/ptx/Ptx.h"
+#include "compiler/Compiler.h"
+#include "driver/CheckKernels.h"
+#include "driver/Commands.h"
+#include "driver/FileIO.h"
+#include "driver/InstanceArgs.h"
+#include "frontend/check/Signature.h"
+#include "ir/tgl/Tgl.h"
+#include "mlir/Parser/Parser.h"
+#include "prove/Certificate.h"
+#include "prove/EvaluateImpl.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace tegula {
+
+static cl::SubCommand sub("prove", "Say whether two programs compute one function");
+static cl::opt<std::string> path(cl::Positional, cl::desc("FILE"), cl::sub(sub));
+static cl::opt<std::string> against("against", cl::value_desc("OTHER.tgl"),
+                                    cl::desc("The program that FILE is to be equal to"),
+                                    cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<bool> scheduled("scheduled",
+                               cl::desc("Hold FILE against what the passes make of it"),
+                               cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<std::string> certificatePath("check", cl::value_desc("CERT"),
+                                            cl::desc("Repeat what a certificate says"),
+                                            cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
+                                       cl::desc("The kernel (default: the file's last)"),
+                                       cl::cat(inputOptions), cl::sub(sub));
+static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
+                                       cl::desc("Sizes that are not drawn"), cl::cat(inputOptions),
+                                       cl::sub(sub));
+static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
+                                           cl::desc("Compile-time constants"),
+                                           cl::cat(inputOptions), cl::sub(sub));
+static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
+                                       cl::desc("Types of generic parameters"),
+                                       cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<unsigned> rank("rank", cl::desc("How many dims '...' stands for"), cl::init(1),
+                              cl::cat(inputOptions), cl::sub(sub));
+static cl::list<std::string> givenOptionals("with", cl::value_desc("bias"),
+                                            cl::desc("Optional tensors that are passed"),
+                                            cl::CommaSeparated, cl::cat(inputOptions),
+                                            cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cpu|sm_90a"),
+                                   cl::desc("With --scheduled: the machine"), cl::init("cpu"),
+                                   cl::cat(targetOptions), cl::sub(sub));
+static cl::opt<uint64_t> seed("seed", cl::desc("Of sizes, data and primes"), cl::init(0),
+                              cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<bool> json("json", cl::desc("Print the certificate in place of words"),
+                          cl::cat(outputOptions), cl::sub(sub));
+static cl::opt<std::string> outPath("o", cl::value_desc("CERT"),
+                                    cl::desc("Where to write the certificate"),
+                                    cl::cat(outputOptions), cl::sub(sub));
+
+namespace {
+/// What is asked, by the command line or by a certificate.
+struct Question {
+  std::string path, against, kernel, target = "cpu";
+  bool scheduled = false;
+  std::vector<std::string> sizes, constants, types, optionals;
+  unsigned rank = 1;
+  uint64_t seed = 0;
+};
+
+/// A program's text and its kernel's IR, as it was written and as it was scheduled.
+struct Program {
+  std::string textHash;
+  std::string plain, scheduled;
+  mlir::OwningOpRef<mlir::ModuleOp> plainModule, scheduledModule;
+};
+} // namespace
+
+static tgl::KernelOp entryOf(mlir::ModuleOp module) {
+  for (tgl::KernelOp kernel : module.getOps<tgl::KernelOp>())
+    if (!kernel.isCalled())
+      return kernel;
+  return {};
+}
+
+static ExitCode tellError(Error error) {
+  ExitCode exit = error.isA<WrongOptionError>() ? ExitWrongCall : ExitInternalError;
+  errs() << "tegula: " << toString(std::move(error)) << '\n';
+  return exit;
+}
+
+static ExitCode loadProgram(const Question &question, StringRef file, bool wantsSchedule,
+                            mlir::MLIRContext &context, Program &program) {
+  CompileOptions options;
+  InstanceOptions &instance = options.instance;
+  instance.kernel = question.kernel;
+  instance.ellipsisRank = question.rank;
+  instance.givenOptionals = question.optionals;
+  if (!parseConstants(question.constants, instance.constants) ||
+      !parseTypes(question.types, instance.types))
+    return ExitWrongCall;
+  if (wantsSchedule && !parseSizes(question.sizes, options.sizes))
+    return ExitWrongCall;
+  options.target = wantsSchedule ? question.target : "cpu";
+  options.stopAfter = wantsSchedule ? Phase::Schedule : Phase::Emit;
+  options.keepStages = {"tgl", "scheduled"};
+  options.printLocations = true;
+  std::unique_ptr<LoadedFile> loaded = load(file);
+  if (!loaded)
+    return ExitWrongCall;
+  if (tellSyntaxErrors(*loaded))
+    return ExitWrongProgram;
+  if (!loaded->module->entry(question.kernel)) {
+    errs() << "tegula: '" << file << "' has no kernel"
+           << (question.kernel.empty() ? "" : " '" + question.kernel + "'") << '\n';
+    return ExitWrongCall;
+  }
+  program.textHash = prove::hashOf(loaded->module->sourceManager().text(loaded->file));
+  Expected<std::unique_ptr<CompiledKernel>> compiled =
+      compileKernel(*loaded->module, options, loaded->diagnostics);
+  loaded->print(/*json=*/false);
+  if (!compiled)
+    return tellError(compiled.takeError());
+  if (!*compiled)
+    return ExitWrongProgram;
+  auto parse = [&](StringRef stage, std::string &text) -> mlir::OwningOpRef<mlir::ModuleOp> {
+    text = (*compiled)->stages[stage.str()];
+    return mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context));
+  };
+  program.plainModule = parse("tgl", program.plain);
+  if (wantsSchedule)
+    program.scheduledModule = parse("scheduled", program.scheduled);
+  if (!program.plainModule || (wantsSchedule && !program.scheduledModule)) {
+    errs() << "tegula: the IR of '" << file << "' cannot be read back\n";
+    return ExitInternalError;
+  }
+  return ExitSuccess;
+}
+
+/// Parameters that are read must agree in role, kind and rank; in their order.
+static bool haveOneSignature(tgl::KernelOp first, tgl::KernelOp second, std::string &reason) {
+  auto read = [](tgl::KernelOp kernel) {
+    SmallVector<unsigned> result;
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+      if (kernel.getArgRole(i) != "out")
+        result.push_back(i);
+    return result;
+  };
+  SmallVector<unsigned> mine = read(first), theirs = read(second);
+  if (mine.size() != theirs.size()) {
+    reason =
+        formatv("FILE has {0} parameters and the other program {1}", mine.size(), theirs.size());
+    return false;
+  }
+  for (auto [a, b] : zip_equal(mine, theirs)) {
+    auto x = dyn_cast<tgl::TglTensorType>(first.getArgumentTypes()[a]),
+         y = dyn_cast<tgl::TglTensorType>(second.getArgumentTypes()[b]);
+    bool agree = bool(x) == bool(y) && first.getArgRole(a) == second.getArgRole(b) &&
+                 (!x || (x.getRank() == y.getRank() && x.getElementType() == y.getElementType()));
+    if (agree)
+      continue;
+    reason = formatv("'{0}' and '{1}' differ in type, rank or role", first.getArgName(a),
+                     second.getArgName(b));
+    return false;
+  }
+  return true;
+}
+
+static json::Array textsJson(ArrayRef<std::string> texts) {
+  json::Array array;
+  for (const std::string &text : texts)
+    array.push_back(text);
+  return array;
+}
+
+static json::Object questionJson(const Question &question) {
+  return json::Object{{"file", question.path},
+                      {"against", question.against},
+                      {"scheduled", question.scheduled},
+                      {"kernel", question.kernel},
+                      {"target", question.target},
+                      {"sizes", textsJson(question.sizes)},
+                      {"constants", textsJson(question.constants)},
+                      {"types", textsJson(question.types)},
+                      {"with", textsJson(question.optionals)},
+                      {"rank", int64_t(question.rank)},
+                      {"seed", int64_t(question.seed)}};
+}
+
+static ExitCode codeOf(prove::Verdict verdict) {
+  switch (verdict) {
+  case prove::Verdict::Equal:
+  case prove::Verdict::EqualOnPoints:
+    return ExitSuccess;
+  case prove::Verdict::Undecided:
+    return ExitUndecided;
+  case prove::Verdict::LessPrecise:
+  case prove::Verdict::NotEqual:
+    return ExitWrongResult;
+  }
+  return ExitUndecided;
+}
+
+/// Answers the question; `certificate` is complete where the result is a verdict's.
+static ExitCode answer(const Question &question, json::Object &certificate, std::string &words) {
+  mlir::DialectRegistry registry;
+  registry.insert<tgl::TglDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  mlir::MLIRContext context(registry);
+  Program first, second;
+  if (ExitCode code = loadProgram(question, question.path, question.scheduled, context, first))
+    return code;
+  if (!question.scheduled)
+    if (ExitCode code = loadProgram(question, question.against, false, context, second))
+      return code;
+  prove::EqualOptions options;
+  options.seed = question.seed;
+  if (!parseSizes(question.sizes, options.sizes))
+    return ExitWrongCall;
+  tgl::KernelOp kernel = entryOf(*first.plainModule);
+  tgl::KernelOp other = entryOf(question.scheduled ? *first.scheduledModule : *second.plainModule);
+  prove::Judgement judgement;
+  if (!haveOneSignature(kernel, other, judgement.reason)) {
+    judgement.verdict = prove::Verdict::NotEqual;
+  } else {
+    prove::KernelSubject mine(kernel), theirs(other);
+    judgement = question.scheduled ? compare(kernel, theirs, mine, options)
+                                   : compare(kernel, mine, theirs, options);
+  }
+  words = prove::toText(judgement);
+  json::Object hashes{{"file", first.textHash}, {"tgl", prove::hashOf(first.plain)}};
+  if (question.scheduled) {
+    hashes["scheduled"] = prove::hashOf(first.scheduled);
+  } else {
+    hashes["against"] = second.textHash;
+    hashes["against_tgl"] = prove::hashOf(second.plain);
+  }
+  certificate = json::Object{
+      {"schema", "tegula.certificate"}, {"version", 1},
+      {"tegula", TEGULA_VERSION},       {"question", questionJson(question)},
+      {"sha256", std::move(hashes)},    {"equal", prove::toJson(judgement, question.seed)}};
+  return codeOf(judgement.verdict);
+}
+
+static std::vector<std::string> textsOf(const json::Object &object, StringRef key) {
+  std::vector<std::string> texts;
+  if (const json::Array *array = object.getArray(key))
+    for (const json::Value &value : *array)
+      if (std::optional<StringRef> text = value.getAsString())
+        texts.push_back(text->str());
+  return texts;
+}
+
+/// Asks again what a certificate answers, and holds the answers against each other.
+static ExitCode repeat() {
+  Expected<std::string> text = readFile(certificatePath, 64 << 20);
+  if (!text) {
+    errs() << "tegula: " << toString(text.takeError()) << '\n';
+    return ExitWrongCall;
+  }
+  Expected<json::Value> parsed = json::parse(*text);
+  const json::Object *given = parsed ? parsed->getAsObject() : nullptr;
+  const json::Object *asked = given ? given->getObject("question") : nullptr;
+  consumeError(parsed.takeError());
+  if (!asked || given->getString("schema") != "tegula.certificate" ||
+      given->getInteger("version") != 1) {
+    errs() << "tegula: '" << certificatePath << "' is no certificate of this version\n";
+    return ExitWrongCall;
+  }
+  Question question;
+  auto take = [&](StringRef key, std::string &into) {
+    into = asked->getString(key).value_or("").str();
+  };
+  take("file", question.path);
+  take("against", question.against);
+  take("kernel", question.kernel);
+  take("target", question.target);
+  if (!path.empty())
+    question.path = path;
+  if (!against.empty())
+    question.against = against;
+  question.scheduled = asked->getBoolean("scheduled").value_or(false);
+  question.sizes = textsOf(*asked, "sizes");
+  question.constants = textsOf(*asked, "constants");
+  question.types = textsOf(*asked, "types");
+  question.optionals = textsOf(*asked, "with");
+  question.rank = unsigned(asked->getInteger("rank").value_or(1));
+  question.seed = uint64_t(asked->getInteger("seed").value_or(0));
+  json::Object found;
+  std::string words;
+  ExitCode code = answer(question, found, words);
+  if (found.empty())
+    return code;
+  bool isSame = true;
+  for (StringRef part : {"sha256", "equal"}) {
+    const json::Value *before = given->get(part), *now = found.get(part);
+    if (before && *before == *now)
+      continue;
+    isSame = false;
+    errs() << "tegula: the certificate's '" << part << "' is not what is found now\n";
+  }
+  outs() << (isSame ? "the certificate holds: " : "now: ") << words;
+  return isSame ? code : ExitWrongResult;
+}
+
+static ExitCode run() {
+  if (!certificatePath.empty())
+    return repeat();
+  if (path.empty()) {
+    errs() << "tegula: prove takes a file; 'tegula prove --help' shows how\n";
+    return ExitWrongCall;
+  }
+  if (against.empty() == !scheduled) {
+    errs() << "tegula: prove takes one of --against=OTHER.tgl and --scheduled\n";
+    return ExitWrongCall;
+  }
+  if (!StringRef(target).empty() && target != "cpu" && !isDeviceTarget(target)) {
+    errs() << "tegula: --target takes cpu, or a device such as sm_90a, not '" << target << "'\n";
+    return ExitWrongCall;
+  }
+  Question question{path,          against,   kernelName,     target, scheduled, sizeTexts,
+                    constantTexts, typeTexts, givenOptionals, rank,   seed};
+  json::Object certificate;
+  std::string words;
+  ExitCode code = answer(question, certificate, words);
+  if (certificate.empty())
+    return code;
+  std::string text = formatv("{0:2}\n", json::Value(std::move(certificate))).str();
+  outs() << (json ? text : words);
+  if (!outPath.empty())
+    if (Error error = writeFile(outPath, text)) {
+      errs() << "tegula: " << toString(std::move(error)) << '\n';
+      return ExitMissingResource;
+    }
+  return code;
+}
+
+const Command proveCommand = {sub, run};
+
+} // namespace tegula

@@ -1,0 +1,55 @@
+//===- Draw.h - Sizes and data at which programs are evaluated ----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PROVE_DRAW_H
+#define TEGULA_PROVE_DRAW_H
+
+#include "prove/Evaluate.h"
+#include <map>
+#include <optional>
+
+namespace tegula::prove {
+
+/// Which reals are drawn. Together they take conditions such as `x > 6` and `norm < eps` both ways.
+enum class DataKind {
+  Normal,   // of the size of 1, both signs
+  Large,    // of the size of 10
+  Huge,     // of the size of 200
+  Sparse,   // half of the elements are 0, in runs
+  Positive, // in (0, 1)
+  Infinite, // half of the elements are -inf, in runs
+};
+llvm::StringRef toString(DataKind kind);
+
+/// How large sizes are.
+enum class SizeKind {
+  Borders, // 1, 2 and 3
+  Primes,  // primes up to 13
+  Wide,    // up to 40, and powers of two up to 128 where guards want multiples
+};
+llvm::StringRef toString(SizeKind kind);
+
+using Sizes = std::map<std::string, int64_t>;
+
+/// Sizes that the kernel's guards admit; `given` ones are as they are. Nothing where none was
+/// found.
+std::optional<Sizes> drawSizes(tgl::KernelOp kernel, SizeKind kind, const Sizes &given,
+                               uint64_t seed);
+
+/// Data for each parameter that is read.
+struct Point {
+  std::vector<PointTensor> inputs;
+  std::vector<PointScalar> scalars;
+};
+/// Integers of data are in 0 <= v < `integerLimit`. The reals depend on `seed` alone, the residues
+/// on the algebra's primes too.
+Point drawPoint(tgl::KernelOp kernel, const Sizes &sizes, DataKind kind, int64_t integerLimit,
+                uint64_t seed, const Algebra &algebra);
+
+} // namespace tegula::prove
+
+#endif // TEGULA_PROVE_DRAW_H

@@ -1,0 +1,359 @@
+//===- Equal.cpp - Whether two programs compute one function ------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "prove/Equal.h"
+#include "prove/EvaluateImpl.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+#include <set>
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::prove;
+
+llvm::StringRef tegula::prove::toString(Verdict verdict) {
+  static const llvm::StringRef names[] = {"equal", "equal on points", "undecided", "less precise",
+                                          "not equal"};
+  return names[unsigned(verdict)];
+}
+
+unsigned KernelSubject::productBits() const {
+  auto bitsOf = [](std::optional<llvm::StringRef> precision) -> unsigned {
+    if (!precision || *precision == "f32")
+      return 23;
+    return *precision == "bf16" ? 7 : 10;
+  };
+  unsigned bits = bitsOf(tgl::KernelOp(kernel).getPrecision());
+  kernel->getParentOp()->walk([&](tgl::ReduceOp reduce) {
+    if (auto own = reduce->getAttrOfType<StringAttr>("precision"))
+      bits = std::min(bits, bitsOf(own.getValue()));
+  });
+  return bits;
+}
+
+/// Storage types that a program rounds to where the other one has no type of so few bits.
+static bool isNarrower(uint32_t types, uint32_t others) {
+  auto bitsOf = [](uint32_t set) {
+    unsigned least = 24;
+    static const std::pair<DType, unsigned> mantissas[] = {
+        {DType::F16, 10}, {DType::BF16, 7}, {DType::F8E4M3, 3}, {DType::F8E5M2, 2}};
+    for (auto [type, bits] : mantissas)
+      if (set >> unsigned(type) & 1)
+        least = std::min(least, bits);
+    return least;
+  };
+  return bitsOf(types) < bitsOf(others);
+}
+
+namespace {
+class Comparer {
+public:
+  Comparer(tgl::KernelOp kernel, Subject &first, Subject &second, const EqualOptions &options)
+      : kernel(kernel), first(first), second(second), options(options) {}
+
+  Judgement run() {
+    static const std::pair<SizeKind, DataKind> plan[] = {
+        {SizeKind::Borders, DataKind::Normal},  {SizeKind::Primes, DataKind::Normal},
+        {SizeKind::Wide, DataKind::Normal},     {SizeKind::Primes, DataKind::Sparse},
+        {SizeKind::Primes, DataKind::Large},    {SizeKind::Primes, DataKind::Positive},
+        {SizeKind::Borders, DataKind::Huge},    {SizeKind::Borders, DataKind::Sparse},
+        {SizeKind::Primes, DataKind::Infinite},
+    };
+    for (auto [number, kinds] : llvm::enumerate(plan)) {
+      auto [sizeKind, dataKind] = kinds;
+      if (!runTrial(sizeKind, dataKind, number))
+        return std::move(judgement);
+    }
+    if (addChains())
+      conclude();
+    return std::move(judgement);
+  }
+
+private:
+  static constexpr unsigned fewestChains = 2, mostChains = 8;
+  static constexpr double wantedBits = 60;
+
+  /// Evaluates over more primes where the degree wants it. False where the verdict is there.
+  bool addChains() {
+    double degree = 1;
+    for (const Trial &trial : judgement.trials)
+      degree = std::max(degree, trial.degree);
+    // Schwartz and Zippel, for the least prime, which is more than 2^53.
+    double bitsOfChain = 53 - std::log2(degree);
+    judgement.chains = fewestChains;
+    if (bitsOfChain * mostChains >= wantedBits)
+      for (; bitsOfChain * judgement.chains < wantedBits; ++judgement.chains)
+        for (Trial &trial : judgement.trials) {
+          std::string why;
+          Step step = evaluateBoth(trial, judgement.chains, why);
+          if (step == Step::Done)
+            return false;
+          if (step != Step::Fine) {
+            finish(Verdict::Undecided, why);
+            return false;
+          }
+        }
+    judgement.bits = bitsOfChain * judgement.chains;
+    return true;
+  }
+
+  enum class Step { Fine, Again, TooLarge, SmallerIntegers, Done };
+
+  /// False where the verdict is there.
+  bool runTrial(SizeKind sizeKind, DataKind dataKind, uint64_t number) {
+    std::string why = "no sizes were found that all guards admit";
+    int64_t limit = 0;
+    unsigned tooLarge = 0;
+    for (unsigned attempt = 0; attempt < 12; ++attempt) {
+      uint64_t seed = mix(options.seed, number * 64 + attempt);
+      SizeKind kind = tooLarge > 3 ? SizeKind::Borders : tooLarge > 1 ? SizeKind::Primes : sizeKind;
+      std::optional<Sizes> sizes = drawSizes(kernel, kind, options.sizes, seed);
+      if (!sizes)
+        continue;
+      Trial trial;
+      trial.sizeKind = kind;
+      trial.dataKind = dataKind;
+      trial.sizes = *sizes;
+      trial.seed = seed;
+      if (!limit)
+        for (auto &[name, value] : *sizes)
+          limit = std::max(limit, value);
+      limit = std::max<int64_t>(limit, 1);
+      trial.integerLimit = limit;
+      trial.tileSize = number % 2 ? 3 : 0;
+      Step step = Step::Fine;
+      for (unsigned chain = 0; chain < fewestChains && step == Step::Fine; ++chain)
+        step = evaluateBoth(trial, chain, why);
+      if (step == Step::Done)
+        return false;
+      if (step == Step::Fine) {
+        judgement.trials.push_back(std::move(trial));
+        return true;
+      }
+      tooLarge += step == Step::TooLarge;
+      limit = step == Step::SmallerIntegers ? std::max<int64_t>(limit / 2, 1) : 0;
+    }
+    // A kind of data may leave a program's domain; the other points still say something.
+    failures.push_back(toString(sizeKind).str() + " sizes, " + toString(dataKind).str() +
+                       " data: " + why);
+    return true;
+  }
+
+  Step explain(const Evaluation &run, const char *which, std::string &why) {
+    why = std::string(which) + ": " + run.message;
+    switch (run.problem) {
+    case Evaluation::Limit:
+      return Step::TooLarge;
+    case Evaluation::BadSubscript:
+      return Step::SmallerIntegers;
+    case Evaluation::Unknown:
+      finish(Verdict::Undecided, why);
+      return Step::Done;
+    default:
+      return Step::Again;
+    }
+  }
+
+  Step evaluateBoth(Trial &trial, unsigned chain, std::string &why) {
+    Algebra algebra(mix(trial.seed, 7919 + chain));
+    Point point =
+        drawPoint(kernel, trial.sizes, trial.dataKind, trial.integerLimit, trial.seed, algebra);
+    EvaluateOptions own = options.evaluate;
+    own.tileSize = trial.tileSize;
+    algebra.events.types = 0;
+    Evaluation a = first.run(point, algebra, own);
+    uint32_t types = algebra.events.types;
+    if (a.problem != Evaluation::None)
+      return explain(a, "the first program", why);
+    algebra.events.types = 0;
+    Evaluation b = second.run(point, algebra, own);
+    isLessPrecise |= isNarrower(types, algebra.events.types);
+    if (b.problem != Evaluation::None)
+      return explain(b, "the second program", why);
+    if (algebra.events.isUnlucky) {
+      why = "a residue was zero by chance";
+      return Step::Again;
+    }
+    judgement.comparisons += algebra.events.comparisons;
+    judgement.roundings += algebra.events.roundings;
+    return compareOutputs(trial, a, b, algebra, why);
+  }
+
+  Step compareOutputs(Trial &trial, const Evaluation &a, const Evaluation &b, Algebra &algebra,
+                      std::string &why) {
+    if (a.outputs.size() != b.outputs.size()) {
+      finish(Verdict::NotEqual, "the programs have " + std::to_string(a.outputs.size()) + " and " +
+                                    std::to_string(b.outputs.size()) + " outputs");
+      return Step::Done;
+    }
+    trial.elements = trial.finite = 0;
+    for (auto [mine, theirs] : llvm::zip_equal(a.outputs, b.outputs)) {
+      if (mine.shape != theirs.shape || isFloat(mine.dtype) != isFloat(theirs.dtype)) {
+        finish(Verdict::NotEqual, "'" + mine.name + "' and '" + theirs.name +
+                                      "' differ in shape or kind at these sizes");
+        judgement.trials.push_back(trial);
+        return Step::Done;
+      }
+      if (mine.dtype != theirs.dtype && !isFloat(mine.dtype)) {
+        finish(Verdict::NotEqual, "'" + mine.name + "' is " + toString(mine.dtype).str() +
+                                      " and '" + theirs.name + "' is " +
+                                      toString(theirs.dtype).str());
+        return Step::Done;
+      }
+      for (int64_t n = 0, count = mine.count(); n < count; ++n) {
+        Step step = compareElement(trial, mine, theirs, n, algebra, why);
+        if (step != Step::Fine)
+          return step;
+      }
+    }
+    return Step::Fine;
+  }
+
+  Step compareElement(Trial &trial, const PointTensor &mine, const PointTensor &theirs, int64_t n,
+                      Algebra &algebra, std::string &why) {
+    ++trial.elements;
+    bool isSure = algebra.events.ambiguous == 0;
+    if (!isFloat(mine.dtype)) {
+      ++trial.finite;
+      if (mine.integers[n] == theirs.integers[n])
+        return Step::Fine;
+      if (isSure)
+        return differ(trial, mine, n, double(mine.integers[n]), double(theirs.integers[n]));
+      why = "numbers are too close to be told apart (" + algebra.events.firstAmbiguous + ")";
+      return Step::Again;
+    }
+    const Number &x = mine.numbers[n], &y = theirs.numbers[n];
+    trial.finite += x.kind == Number::Finite;
+    isLessPrecise |= x.coarse > 1.05 * y.coarse + 1e-12 * double(std::fabs(x.real));
+    trial.degree = std::max(
+        {trial.degree, double(x.numerator) + x.denominator, double(y.numerator) + y.denominator});
+    // Reals that are apart refute what a root's sign in a field may feign.
+    Real apart = 0, scale = 0;
+    bool areFinite = x.kind == Number::Finite && y.kind == Number::Finite;
+    if (areFinite) {
+      apart = std::fabs(x.real - y.real);
+      scale = std::max(std::fabs(x.real), std::fabs(y.real));
+    }
+    bool isApart = apart > 64 * (Real(x.slack) + Real(y.slack)) && apart > 1e-12L * scale;
+    if (!isApart && algebra.same(x, y))
+      return Step::Fine;
+    if (!isSure) {
+      why = "numbers are too close to be told apart (" + algebra.events.firstAmbiguous + ")";
+      return Step::Again;
+    }
+    if (!areFinite && trial.dataKind == DataKind::Infinite) {
+      // Another order of sums may well meet inf - inf.
+      judgement.differsAtInfinity = true;
+      return Step::Fine;
+    }
+    if (!areFinite || isApart)
+      return differ(trial, mine, n, shown(x), shown(y));
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "an element of '" << mine.name << "' has one value, " << double(x.real)
+       << ", by formulas that are not known to be equal";
+    why = text;
+    finish(Verdict::Undecided, why);
+    judgement.trials.push_back(trial);
+    return Step::Done;
+  }
+
+  static double shown(const Number &number) {
+    if (number.kind == Number::NotANumber)
+      return std::numeric_limits<double>::quiet_NaN();
+    return number.kind == Number::Infinite
+               ? double(number.real) * std::numeric_limits<double>::infinity()
+               : double(number.real);
+  }
+
+  Step differ(const Trial &trial, const PointTensor &tensor, int64_t n, double a, double b) {
+    Counterexample example;
+    example.trial = judgement.trials.size();
+    example.output = tensor.name;
+    example.index.resize(tensor.shape.size());
+    for (size_t k = tensor.shape.size(); k-- > 0; n /= tensor.shape[k])
+      example.index[k] = n % tensor.shape[k];
+    example.first = a;
+    example.second = b;
+    judgement.counterexample = std::move(example);
+    judgement.trials.push_back(trial);
+    finish(Verdict::NotEqual, "the values of an element differ");
+    return Step::Done;
+  }
+
+  void finish(Verdict verdict, llvm::StringRef reason) {
+    judgement.verdict = verdict;
+    judgement.reason = reason.str();
+  }
+
+  void conclude() {
+    uint64_t finite = 0;
+    for (const Trial &trial : judgement.trials)
+      finite += trial.finite;
+    std::set<std::string> untaken;
+    for (Subject *subject : {&first, &second})
+      for (const std::string &text : subject->oneSided())
+        untaken.insert(text);
+    judgement.untaken.assign(untaken.begin(), untaken.end());
+    if (judgement.trials.size() < 3)
+      return finish(Verdict::Undecided,
+                    failures.empty() ? "too few points could be evaluated" : failures.front());
+    if (finite == 0)
+      return finish(Verdict::Undecided, "no output was finite at any point");
+    if (judgement.bits < wantedBits)
+      return finish(Verdict::Undecided, "the degree of the formulas leaves an error of more than "
+                                        "2^-60");
+    if (isLessPrecise || first.productBits() < second.productBits())
+      return finish(
+          Verdict::LessPrecise,
+          "equal over exact arithmetic, but the first program rounds more to types of few "
+          "bits, or allows them in products");
+    if (!judgement.untaken.empty())
+      return finish(Verdict::Undecided,
+                    "equal at all points, which take a condition one way alone");
+    if (std::string refused = findRefused(); !refused.empty())
+      return finish(Verdict::Undecided,
+                    "equal, but the first program refuses sizes that the second one takes: " +
+                        refused);
+    bool hasBranches = judgement.comparisons || judgement.roundings;
+    finish(hasBranches ? Verdict::EqualOnPoints : Verdict::Equal, "");
+  }
+
+  /// Why the first program does not take sizes that the second one takes.
+  std::string findRefused() {
+    tgl::KernelOp other = second.guarded();
+    if (!other || !options.sizes.empty())
+      return "";
+    EvaluateOptions own;
+    own.maxSteps = 0; // what is not refused ends at once
+    for (uint64_t k = 0; k < 12; ++k) {
+      uint64_t seed = mix(options.seed, 0x726566757365 + k);
+      std::optional<Sizes> sizes = drawSizes(other, SizeKind(k % 3), {}, seed);
+      if (!sizes)
+        continue;
+      Algebra algebra(seed);
+      Point point = drawPoint(other, *sizes, DataKind::Normal, 1, seed, algebra);
+      Evaluation run = first.run(point, algebra, own);
+      if (run.problem == Evaluation::Refused)
+        return run.message;
+    }
+    return "";
+  }
+
+  tgl::KernelOp kernel;
+  Subject &first, &second;
+  const EqualOptions &options;
+  Judgement judgement;
+  std::vector<std::string> failures;
+  bool isLessPrecise = false;
+};
+} // namespace
+
+Judgement tegula::prove::compare(tgl::KernelOp kernel, Subject &first, Subject &second,
+                                 const EqualOptions &options) {
+  return Comparer(kernel, first, second, options).run();
+}

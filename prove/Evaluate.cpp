@@ -1,0 +1,400 @@
+//===- Evaluate.cpp - Runs tgl IR over exact numbers --------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "prove/EvaluateImpl.h"
+#include "symbolic/Guards.h"
+#include "llvm/ADT/SetVector.h"
+#include <set>
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::prove;
+
+int64_t PointTensor::count() const {
+  int64_t count = 1;
+  for (int64_t dim : shape)
+    count *= dim;
+  return count;
+}
+
+std::string tegula::prove::placeOf(Location location) {
+  if (auto file = dyn_cast<FileLineColLoc>(location))
+    return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+            Twine(file.getColumn()))
+        .str();
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return placeOf(call.getCallee());
+  if (auto named = dyn_cast<NameLoc>(location))
+    return placeOf(named.getChildLoc());
+  if (auto fused = dyn_cast<FusedLoc>(location); fused && !fused.getLocations().empty())
+    return placeOf(fused.getLocations().front());
+  return "an operation without a place";
+}
+
+std::vector<std::string> Coverage::oneSided() const {
+  std::set<std::string> texts;
+  for (auto [op, way] : ways) {
+    if (way == (WasFalse | WasTrue) || way == 0)
+      continue;
+    texts.insert(placeOf(op->getLoc()) + ": '" + op->getName().getStringRef().str() +
+                 (way == WasTrue ? "' was never false" : "' was never true"));
+  }
+  return {texts.begin(), texts.end()};
+}
+
+void Machine::stop(Evaluation::Problem why, const Twine &text) {
+  stopped = true;
+  if (result.problem != Evaluation::None)
+    return;
+  result.problem = why;
+  result.message = text.str();
+}
+
+bool Machine::count() {
+  if (++result.steps > options.maxSteps)
+    stop(Evaluation::Limit, "more than " + Twine(options.maxSteps) + " points");
+  return !stopped;
+}
+
+int64_t IndexCode::eval(Machine &machine) const {
+  if (!program)
+    return constant + (variable == noSlot ? 0 : machine.integers[variable]);
+  if (std::optional<int64_t> value = program->run(machine.integers, /*wraps=*/true))
+    return *value;
+  return 0; // a quotient by zero is 0 [2.7]
+}
+
+void tegula::prove::forPoints(Machine &machine, llvm::ArrayRef<AxisCode> axes,
+                              llvm::function_ref<void()> fn) {
+  if (axes.empty()) {
+    if (machine.count())
+      fn();
+    return;
+  }
+  int64_t hi = axes.front().hi.eval(machine);
+  for (int64_t at = axes.front().lo.eval(machine); at < hi && !machine.stopped; ++at) {
+    machine.integers[axes.front().slot] = at;
+    forPoints(machine, axes.drop_front(), fn);
+  }
+}
+
+std::vector<uint64_t> Captures::now(const Machine &machine) const {
+  std::vector<uint64_t> key;
+  key.reserve(integers.size() + 3 * numbers.size() + tensors.size());
+  for (Slot slot : integers)
+    key.push_back(uint64_t(machine.integers[slot]));
+  for (Slot slot : numbers) {
+    const Number &number = machine.numbers[slot];
+    key.push_back(number.residues[0]);
+    key.push_back(number.kind);
+    key.push_back(llvm::bit_cast<uint64_t>(double(number.real)));
+  }
+  for (unsigned tensor : tensors)
+    key.push_back(machine.tensors[tensor].version);
+  return key;
+}
+
+//===----------------------------------------------------------------------===//
+// From operations to steps
+//===----------------------------------------------------------------------===//
+
+Slot StepBuilder::slotOf(Value value) {
+  bool isFloat = isNumber(value);
+  auto [entry, isNew] =
+      slots.try_emplace(value, Slot(isFloat ? machine.numbers.size() : machine.integers.size()));
+  if (isNew && isFloat)
+    machine.numbers.emplace_back();
+  else if (isNew)
+    machine.integers.push_back(0);
+  return entry->second;
+}
+
+std::optional<int64_t> StepBuilder::sizeValue(const IndexExpr &expr) const {
+  return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
+    auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
+    return found == sizes.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+unsigned StepBuilder::newTensor(llvm::StringRef name, tgl::TglTensorType type) {
+  Memory memory;
+  memory.tensor.name = name.str();
+  memory.tensor.dtype = *dtypeOf(type.getElementType());
+  int64_t count = 1;
+  for (unsigned k = 0; k < type.getRank(); ++k) {
+    int64_t size = sizeValue(type.getDim(k)).value_or(-1);
+    if (size < 0) {
+      fail(Evaluation::Refused, "dim " + Twine(k) + " of '" + name + "' has no value");
+      size = 0;
+    }
+    memory.tensor.shape.push_back(size);
+    if (llvm::MulOverflow(count, size, count) || count > int64_t(1) << 24) {
+      fail(Evaluation::Limit, "'" + name + "' has more than 2^24 elements");
+      count = 0;
+    }
+  }
+  int64_t stride = 1;
+  memory.strides.resize(type.getRank());
+  for (unsigned k = type.getRank(); k-- > 0; stride *= memory.tensor.shape[k])
+    memory.strides[k] = stride;
+  if (isFloat(memory.tensor.dtype))
+    memory.tensor.numbers.resize(count);
+  else
+    memory.tensor.integers.resize(count);
+  memory.isDefined.assign(count, 0);
+  machine.tensors.push_back(std::move(memory));
+  return unsigned(machine.tensors.size() - 1);
+}
+
+IndexCode StepBuilder::index(Attribute attr, ValueRange dims) {
+  IndexExpr expr = cast<tgl::IndexExprAttr>(attr).getExpr().substitute(
+      [&](const IndexVar &var) -> std::optional<IndexExpr> {
+        auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
+        return found == sizes.end() ? std::nullopt : std::optional(IndexExpr(found->second));
+      });
+  IndexCode code;
+  if (std::optional<int64_t> constant = expr.asConstant()) {
+    code.constant = *constant;
+    return code;
+  }
+  if (std::optional<IndexVar> var = expr.asVariable(); var && !var->isSymbol()) {
+    code.variable = slotOf(dims[var->position()]);
+    return code;
+  }
+  std::optional<IndexProgram> program =
+      IndexProgram::compile(expr, [&](const IndexVar &var) -> std::optional<unsigned> {
+        if (var.isSymbol())
+          return std::nullopt;
+        return slotOf(dims[var.position()]);
+      });
+  if (program)
+    code.program = std::make_shared<const IndexProgram>(std::move(*program));
+  else
+    fail(Evaluation::Refused, "an integer expression has no value: " + expr.str());
+  return code;
+}
+
+llvm::SmallVector<AxisCode> StepBuilder::axes(tgl::AxesOp op) {
+  llvm::SmallVector<Value> dims(op.getIndices());
+  llvm::append_range(dims, op.getAxes());
+  llvm::SmallVector<AxisCode> result;
+  for (auto [axis, lo, hi] : llvm::zip_equal(op.getAxes(), op.getLows(), op.getHighs()))
+    result.push_back({slotOf(axis), index(lo, dims), index(hi, dims)});
+  return result;
+}
+
+Captures StepBuilder::captures(Operation *root, ValueRange operands) {
+  llvm::SetVector<Value> captured(operands.begin(), operands.end());
+  root->walk([&](Operation *op) {
+    if (op == root)
+      return;
+    for (Value operand : op->getOperands())
+      if (!root->isAncestor(operand.getParentBlock()->getParentOp()))
+        captured.insert(operand);
+  });
+  Captures result;
+  for (Value value : captured) {
+    if (isa<tgl::TglTensorType>(value.getType()))
+      result.tensors.push_back(tensorOf(value));
+    else
+      (isNumber(value) ? result.numbers : result.integers).push_back(slotOf(value));
+  }
+  return result;
+}
+
+bool StepBuilder::block(mlir::Block &block, Steps &steps) {
+  for (Operation &op : block) {
+    if (machine.stopped)
+      return false;
+    if (operation(&op, steps))
+      continue;
+    fail(Evaluation::Unknown, placeOf(op.getLoc()) + ": '" + op.getName().getStringRef() +
+                                  "' has no exact meaning here");
+    return false;
+  }
+  return true;
+}
+
+bool StepBuilder::operation(Operation *op, Steps &steps) {
+  if (auto callOp = dyn_cast<tgl::CallOp>(op))
+    return call(callOp, steps);
+  if (auto launch = dyn_cast<tgl::LaunchOp>(op))
+    return block(launch.getBody().front(), steps);
+  if (isa<tgl::YieldOp>(op))
+    return true;
+  return buildAccess(*this, op, steps) || buildLoop(*this, op, steps) ||
+         buildReduce(*this, op, steps) || buildScan(*this, op, steps) ||
+         buildFloats(*this, op, steps) || buildIntegers(*this, op, steps) ||
+         buildConversions(*this, op, steps);
+}
+
+/// The callee's body in place of the call.
+bool StepBuilder::call(tgl::CallOp call, Steps &steps) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<tgl::KernelOp>(call, call.getCalleeAttr());
+  if (!callee || depth > 64)
+    return false;
+  for (auto [parameter, argument] :
+       llvm::zip_equal(callee.getBody().getArguments(), call.getArgs())) {
+    if (isa<tgl::TglTensorType>(argument.getType()))
+      tensorIds[parameter] = tensorOf(argument);
+    else
+      slots[parameter] = slotOf(argument);
+  }
+  ++depth;
+  bool good = block(callee.getBody().front(), steps);
+  --depth;
+  return good || machine.stopped;
+}
+
+//===----------------------------------------------------------------------===//
+// A launch
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Launch {
+public:
+  Launch(tgl::KernelOp kernel, llvm::ArrayRef<PointTensor> inputs,
+         llvm::ArrayRef<PointScalar> scalars, Machine &machine, Coverage &coverage)
+      : kernel(kernel), inputs(inputs), scalars(scalars), machine(machine),
+        builder(machine, coverage) {}
+
+  void run() {
+    if (!matchInputs() || !bindSizes() || !checkGuards() || !bindArguments())
+      return;
+    Steps steps;
+    if (!builder.block(kernel.getBody().front(), steps))
+      return;
+    runSteps(machine, steps);
+    if (!machine.stopped)
+      collect();
+  }
+
+private:
+  bool refuse(const Twine &text) {
+    machine.stop(Evaluation::Refused, text);
+    return false;
+  }
+  tgl::TglTensorType tensorType(unsigned argument) {
+    return dyn_cast<tgl::TglTensorType>(kernel.getArgumentTypes()[argument]);
+  }
+
+  bool matchInputs() {
+    size_t next = 0;
+    tensorOf.assign(kernel.getNumArguments(), nullptr);
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      if (!tensorType(i) || kernel.getArgRole(i) == "out")
+        continue;
+      if (next == inputs.size() || inputs[next].shape.size() != tensorType(i).getRank())
+        return refuse("'" + kernel.getArgName(i) + "' has no tensor of its rank");
+      tensorOf[i] = &inputs[next++];
+    }
+    return next == inputs.size() || refuse("there are more tensors than parameters");
+  }
+
+  bool bindSizes() {
+    for (Attribute attr : kernel.getSizeAttrs()) {
+      auto size = cast<tgl::SizeAttr>(attr);
+      std::optional<int64_t> value;
+      if (!size.isBound())
+        value = builder.sizeValue(size.getDefinition());
+      else if (const PointTensor *tensor = tensorOf[size.getArgument()])
+        value = tensor->shape[size.getDimension()];
+      if (!value)
+        return refuse("size '" + size.getName() + "' has no value");
+      builder.sizes[size.getName()] = *value;
+    }
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+      for (unsigned k = 0; tensorOf[i] && k < tensorType(i).getRank(); ++k)
+        if (builder.sizeValue(tensorType(i).getDim(k)) != tensorOf[i]->shape[k])
+          return refuse("dim " + Twine(k) + " of '" + kernel.getArgName(i) + "' does not fit");
+    return true;
+  }
+
+  bool checkGuards() {
+    std::vector<SizeSpec> sizeSpecs;
+    std::vector<GuardSpec> guardSpecs;
+    launchSpecs(kernel, sizeSpecs, guardSpecs);
+    std::string error;
+    std::optional<LaunchChecks> checks = LaunchChecks::make(sizeSpecs, guardSpecs, error);
+    if (!checks)
+      return refuse(error);
+    auto dimOf = [&](unsigned argument, unsigned dim) -> int64_t {
+      if (const PointTensor *tensor = tensorOf[argument])
+        return tensor->shape[dim];
+      return builder.sizeValue(tensorType(argument).getDim(dim)).value_or(-1);
+    };
+    llvm::SmallVector<int64_t> values;
+    if (std::optional<GuardFailure> failure = checks->run(dimOf, values))
+      return refuse(failure->message);
+    return true;
+  }
+
+  bool bindArguments() {
+    size_t nextScalar = 0;
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      BlockArgument argument = kernel.getBody().getArgument(i);
+      if (!tensorType(i)) {
+        if (nextScalar == scalars.size())
+          return refuse("no value for scalar '" + kernel.getArgName(i) + "'");
+        bindScalar(argument, scalars[nextScalar++]);
+        continue;
+      }
+      unsigned id = builder.newTensor(kernel.getArgName(i), tensorType(i));
+      if (machine.stopped)
+        return false;
+      builder.tensorIds[argument] = id;
+      if (!tensorOf[i])
+        continue;
+      Memory &memory = machine.tensors[id];
+      memory.tensor.numbers = tensorOf[i]->numbers;
+      memory.tensor.integers = tensorOf[i]->integers;
+      memory.isDefined.assign(memory.isDefined.size(), 1);
+    }
+    return true;
+  }
+
+  void bindScalar(BlockArgument argument, const PointScalar &scalar) {
+    Slot slot = builder.slotOf(argument);
+    auto *integer = std::get_if<int64_t>(&scalar);
+    if (StepBuilder::isNumber(argument))
+      machine.numbers[slot] =
+          integer ? machine.algebra.integer(*integer) : std::get<Number>(scalar);
+    else
+      machine.integers[slot] =
+          keptAs(argument.getType(), integer ? *integer
+                                             : machine.algebra.toInteger(Algebra::Rounding::Trunc,
+                                                                         std::get<Number>(scalar)));
+  }
+
+  void collect() {
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      if (!tensorType(i) || kernel.getArgRole(i) == "in")
+        continue;
+      Memory &memory = machine.tensors[builder.tensorOf(kernel.getBody().getArgument(i))];
+      if (!llvm::all_of(memory.isDefined, [](uint8_t is) { return is; }))
+        return machine.stop(Evaluation::Undefined,
+                            "an element of '" + memory.tensor.name + "' is never written");
+      machine.result.outputs.push_back(std::move(memory.tensor));
+    }
+  }
+
+  tgl::KernelOp kernel;
+  llvm::ArrayRef<PointTensor> inputs;
+  llvm::ArrayRef<PointScalar> scalars;
+  Machine &machine;
+  StepBuilder builder;
+  llvm::SmallVector<const PointTensor *> tensorOf;
+};
+} // namespace
+
+Evaluation tegula::prove::evaluate(tgl::KernelOp kernel, llvm::ArrayRef<PointTensor> inputs,
+                                   llvm::ArrayRef<PointScalar> scalars, Algebra &algebra,
+                                   Coverage &coverage, const EvaluateOptions &options) {
+  Machine machine(algebra, options);
+  Launch(kernel, inputs, scalars, machine, coverage).run();
+  return std::move(machine.result);
+}

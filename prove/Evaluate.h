@@ -1,0 +1,81 @@
+//===- Evaluate.h - Runs tgl IR over exact numbers ----------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The meaning of a kernel's IR over exact arithmetic: floats are Numbers, integers are what they
+// are. Nothing is shared with ir/interpreter, so that one does not repeat a mistake of the other.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PROVE_EVALUATE_H
+#define TEGULA_PROVE_EVALUATE_H
+
+#include "ir/DTypes.h"
+#include "ir/tgl/Tgl.h"
+#include "prove/Number.h"
+#include "llvm/ADT/MapVector.h"
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tegula::prove {
+
+/// A tensor, dense and row-major.
+struct PointTensor {
+  std::string name;
+  DType dtype = DType::F32;
+  llvm::SmallVector<int64_t> shape;
+  std::vector<Number> numbers;   // of floats
+  std::vector<int64_t> integers; // of others
+
+  int64_t count() const;
+};
+
+using PointScalar = std::variant<int64_t, Number>;
+
+/// Which ways the conditions on numbers of a program have gone, over all evaluations.
+class Coverage {
+public:
+  enum : uint8_t { WasFalse = 1, WasTrue = 2 };
+  uint8_t &of(mlir::Operation *op) { return ways[op]; }
+  /// Places of conditions that went one way alone: `f.tgl:3:5 was never true`.
+  std::vector<std::string> oneSided() const;
+
+private:
+  llvm::MapVector<mlir::Operation *, uint8_t> ways;
+};
+
+struct Evaluation {
+  enum Problem {
+    None,
+    Unknown,      // an operation that has no exact meaning here
+    Refused,      // sizes or guards do not admit the launch
+    OutOfBounds,  // an access outside its tensor that was thought to be proved
+    BadSubscript, // data that lead outside a tensor: the program reports it
+    Undefined,    // an element that nothing has defined
+    Limit,        // too many points
+  } problem = None;
+  std::string message;
+  std::vector<PointTensor> outputs; // inouts and outs, in order of the arguments
+  uint64_t steps = 0;
+};
+
+struct EvaluateOptions {
+  int64_t tileSize = 0; // of every tile loop; 0: its own
+  uint64_t maxSteps = 300'000;
+};
+
+/// `inputs`: tensors of role in and inout, in order; `scalars` in order.
+Evaluation evaluate(tgl::KernelOp kernel, llvm::ArrayRef<PointTensor> inputs,
+                    llvm::ArrayRef<PointScalar> scalars, Algebra &algebra, Coverage &coverage,
+                    const EvaluateOptions &options);
+
+/// The place of an operation in the program's text: `f.tgl:3:5`.
+std::string placeOf(mlir::Location location);
+
+} // namespace tegula::prove
+
+#endif // TEGULA_PROVE_EVALUATE_H

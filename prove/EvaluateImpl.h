@@ -1,0 +1,138 @@
+//===- EvaluateImpl.h - Inside the evaluator ----------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel becomes a tree of steps over numbered slots, of integers and of Numbers, then the steps
+// run.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PROVE_EVALUATEIMPL_H
+#define TEGULA_PROVE_EVALUATEIMPL_H
+
+#include "prove/Evaluate.h"
+#include "symbolic/IndexProgram.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include <deque>
+#include <functional>
+#include <optional>
+
+namespace tegula::prove {
+
+using Slot = unsigned;
+inline constexpr Slot noSlot = ~0u;
+
+struct Memory {
+  PointTensor tensor;
+  llvm::SmallVector<int64_t> strides;
+  std::vector<uint8_t> isDefined;
+  uint64_t version = 0;
+};
+
+/// What changes while steps run.
+class Machine {
+public:
+  Machine(Algebra &algebra, const EvaluateOptions &options) : algebra(algebra), options(options) {}
+
+  void stop(Evaluation::Problem why, const llvm::Twine &text);
+  /// Counts a point; false where there were too many.
+  bool count();
+
+  Algebra &algebra;
+  const EvaluateOptions &options;
+  std::vector<int64_t> integers;
+  std::vector<Number> numbers;
+  std::deque<Memory> tensors;
+  Evaluation result;
+  bool stopped = false;
+};
+
+using Step = std::function<void(Machine &)>;
+using Steps = std::vector<Step>;
+
+inline void runSteps(Machine &machine, const Steps &steps) {
+  for (const Step &step : steps) {
+    if (machine.stopped)
+      return;
+    step(machine);
+  }
+}
+
+/// An integer expression over slots.
+struct IndexCode {
+  std::shared_ptr<const IndexProgram> program;
+  int64_t constant = 0;
+  Slot variable = noSlot; // constant + variable, where there is no program
+
+  int64_t eval(Machine &machine) const;
+};
+
+struct AxisCode {
+  Slot slot;
+  IndexCode lo, hi;
+};
+
+/// Runs `fn` at all points of a box, the last axis fastest.
+void forPoints(Machine &machine, llvm::ArrayRef<AxisCode> axes, llvm::function_ref<void()> fn);
+
+/// What a region's results depend on, so that they need not be computed again.
+struct Captures {
+  llvm::SmallVector<Slot> integers, numbers;
+  llvm::SmallVector<unsigned> tensors;
+  std::vector<uint64_t> now(const Machine &machine) const;
+};
+
+class StepBuilder {
+public:
+  StepBuilder(Machine &machine, Coverage &coverage) : machine(machine), coverage(coverage) {}
+
+  bool block(mlir::Block &block, Steps &steps);
+  /// Whether a value is a Number.
+  static bool isNumber(mlir::Value value) { return llvm::isa<mlir::FloatType>(value.getType()); }
+  Slot slotOf(mlir::Value value);
+  unsigned tensorOf(mlir::Value value) const { return tensorIds.lookup(value); }
+  unsigned newTensor(llvm::StringRef name, tgl::TglTensorType type);
+  std::optional<int64_t> sizeValue(const IndexExpr &expr) const;
+  IndexCode index(mlir::Attribute expr, mlir::ValueRange dims);
+  llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
+  Captures captures(mlir::Operation *op, mlir::ValueRange operands);
+  void fail(Evaluation::Problem why, const llvm::Twine &text) { machine.stop(why, text); }
+
+  Machine &machine;
+  Coverage &coverage;
+  llvm::StringMap<int64_t> sizes;
+  llvm::DenseMap<mlir::Value, Slot> slots;
+  llvm::DenseMap<mlir::Value, unsigned> tensorIds;
+
+private:
+  bool operation(mlir::Operation *op, Steps &steps);
+  bool call(tgl::CallOp call, Steps &steps);
+  unsigned depth = 0;
+};
+
+// One for each group of operations; false where the operation is none of the group.
+bool buildAccess(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+bool buildLoop(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+bool buildReduce(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+bool buildScan(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+bool buildFloats(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+bool buildIntegers(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+bool buildConversions(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+
+/// An integer of this type as it is kept: sign-extended (i1: 0 or 1).
+int64_t keptAs(mlir::Type type, int64_t value);
+
+/// The larger (smaller) of two, nan where one is.
+Number extreme(Algebra &algebra, const Number &a, const Number &b, bool isMax);
+
+/// Places of the values in order, equal ones as they stand, nan largest.
+std::vector<size_t> sortedPlaces(Algebra &algebra, llvm::ArrayRef<Number> values, bool descending);
+std::vector<size_t> sortedPlaces(llvm::ArrayRef<int64_t> values, bool descending);
+
+} // namespace tegula::prove
+
+#endif // TEGULA_PROVE_EVALUATEIMPL_H

@@ -1,0 +1,132 @@
+//===- Number.h - A value as residues and as a real number --------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A program over exact arithmetic is evaluated at a point: each float is a residue for each prime
+// of a chain, which says whether two values are one function of the inputs, and a real number,
+// which decides comparisons and shows how values differ. Inputs have residues and reals that are
+// drawn apart; a formula that equals another one does so in both.
+//
+// exp is base^x, log its inverse where values are compared by their exponentials. tanh and its kin
+// are written by exp. sin, erf and what else has no such form are opaque: hashes of equal
+// arguments, odd or even where they are. What the residues cannot follow (floor, conversions to
+// integers) is taken from the real number, and is then an exact integer.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PROVE_NUMBER_H
+#define TEGULA_PROVE_NUMBER_H
+
+#include "prove/Field.h"
+#include <string>
+
+namespace tegula::prove {
+
+using Real = long double;
+
+struct Number {
+  enum Kind : uint8_t { Finite, Infinite, NotANumber };
+
+  uint64_t residues[Chain::levels] = {};
+  /// exp of the value, where `hasExp`: of logarithms and what is made of them by sums.
+  uint64_t exps[Chain::levels - 1] = {};
+  Real real = 0;     // of `Infinite`, which has no residues, 1 or -1
+  double slack = 0;  // how far `real` may be from the value
+  double error = 0;  // how far the value may be from what a device computes in f32, first order
+  double coarse = 0; // the same of roundings to f16, bf16 and f8 alone
+  float numerator = 0, denominator = 0; // degrees, for the probability of an error
+  Kind kind = Finite;
+  bool hasExp = false;
+  /// Whether the value is a square root, and of a non-residue, by level (a bit each).
+  bool isRoot = false;
+  uint8_t rootSigns = 0;
+  /// Where not 0: the number is one of this storage type (DType, and 1), so that rounding to it
+  /// changes nothing.
+  uint8_t heldAs = 0;
+};
+
+enum class Comparison { Less, Equal, Greater, Unordered };
+
+/// What happened while a program was evaluated.
+struct Events {
+  /// A residue was 0 and the number is not: other primes may do.
+  bool isUnlucky = false;
+  /// Two numbers could not be told apart, or a real left the range of long double.
+  uint64_t ambiguous = 0;
+  std::string firstAmbiguous; // which function
+  /// Comparisons of numbers: what was concluded holds where they come out like this.
+  uint64_t comparisons = 0;
+  /// floor, round and conversions to integers.
+  uint64_t roundings = 0;
+  /// Storage types that numbers were rounded to, inexactly: bits of DType.
+  uint32_t types = 0;
+};
+
+/// Arithmetic over one chain of primes.
+class Algebra {
+public:
+  explicit Algebra(uint64_t seed) : chain(seed) {}
+
+  /// The relative error of one operation on a device: f32's.
+  static constexpr double unit = 0x1p-24;
+
+  Number integer(int64_t value) const;
+  /// A constant of a program. It stands for a simple fraction, the root of one, or a number such as
+  /// ln 2 where it is one rounded to f32 (to f64 where `isDouble`).
+  Number constant(double value, bool isDouble) const;
+  /// A number that is drawn: a residue from 64 random bits, and a real.
+  Number drawn(Real real, uint64_t bits) const;
+  /// A function's value that has no form but its name and an integer key.
+  Number opaqueConstant(uint64_t key, Real real) const;
+  Number infinity(bool isNegative) const;
+  Number nan() const;
+
+  Number add(const Number &a, const Number &b);
+  Number sub(const Number &a, const Number &b) { return add(a, neg(b)); }
+  Number mul(const Number &a, const Number &b);
+  Number div(const Number &a, const Number &b);
+  Number neg(const Number &a) const;
+  Number exp(const Number &a);
+  Number log(const Number &a);
+  Number sqrt(const Number &a);
+  Number pow(const Number &a, const Number &b);
+  Number power(const Number &a, int64_t exponent);
+  Number abs(const Number &a);
+  /// `x` with the sign of `sign`.
+  Number copySign(const Number &x, const Number &sign);
+  enum class Opaque { Sin, Cos, Erf, Atan, Asin, Cbrt, ErfInv, LGamma, DiGamma };
+  Number opaque(Opaque function, const Number &a);
+  Number atan2(const Number &y, const Number &x);
+  enum class Rounding { Floor, Ceil, Trunc, Nearest, Away };
+  Number round(Rounding how, const Number &a);
+  /// The integer that a rounding gives; nothing sensible beyond 64 bits (saturated; nan is 0).
+  int64_t toInteger(Rounding how, const Number &a);
+  /// Rounded to a storage type: the same number, less certain.
+  Number stored(Number a, unsigned type, double relativeError);
+
+  /// Whether the residues say that both are one function.
+  bool same(const Number &a, const Number &b) const;
+  /// By the reals, or by the residues where those are as good as equal.
+  Comparison compare(const Number &a, const Number &b);
+  bool isZero(const Number &a);
+
+  Events events;
+  const Chain chain;
+
+private:
+  uint64_t expAt(const Number &a, unsigned level) const;
+  /// exp of the value to the power of cofactors, which fractions cannot blur.
+  uint64_t projected(const Number &a, unsigned level) const;
+  void require(bool isFine, const char *where);
+  static void propagate(Number &result, const Number &a, double slope);
+  Number finish(Number result, double units = 1) const;
+  uint64_t hash(unsigned function, unsigned level, uint64_t argument) const;
+  bool setRational(Number &number, int64_t numerator, int64_t denominator) const;
+};
+
+} // namespace tegula::prove
+
+#endif // TEGULA_PROVE_NUMBER_H
