@@ -191,6 +191,7 @@ class _Call:
         given = checked.values(self.module, [one.clone() if isinstance(one, torch.Tensor) else one for one in self.copies])
         with torch.no_grad():
             made = self._run(given)
+        checked.has_conditions = program.has_conditions()
         exact, exact_inputs, depth = self._in_float64()
         expected = tensors[:len(tensors) - len(checked.returned)] if checked.returned else tensors
         names = program.outputs
@@ -232,7 +233,8 @@ class _Call:
         """The class of this call, with the program's arguments. Raises Refusal."""
         checked = Checked(len(self.args), tuple(self.kwargs), self.layout, self.names, [
             TensorGuard(one.dtype, one.device.type, [(size, size) for size in one.shape], tuple(map(few, one.shape)))
-            if isinstance(one, torch.Tensor) else one for one in self.inputs], _part(self.module, object), form=form, calls=1)
+            if isinstance(one, torch.Tensor) else one for one in self.inputs], _part(self.module, object), form=form)
+        checked.compared = [tuple(tuple(one.shape) for one in self.inputs if isinstance(one, torch.Tensor))]
         self._bind(checked)
         places = {name: place for name, kind, place in checked.arguments if kind == INPUT}
         for place in updated:

@@ -166,7 +166,12 @@ class Checked:
     form: Form = field(default_factory=lambda: Form("none"))
     returned: list[int] = field(default_factory=list)  # of an updated input the place, where forward returns it itself
     gradients: frozenset = frozenset()          # places of inputs, paths of parameters, whose gradients were compared
-    calls: int = 0
+    compared: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)  # shapes, of inputs that are tensors
+    # Dims (input, dim) that were equal in all of these calls: they must be, where a program has one size for them.
+    ties: list[list[tuple[int, int]]] = field(default_factory=list)
+    # The program has conditions on sizes. A call asks them, and falls back; what torch.compile makes cannot, and so has
+    # the program for the compared shapes alone.
+    has_conditions: bool = False
 
     def same_class(self, other: Checked) -> bool:
         """Whether the two differ in sizes alone."""
@@ -188,12 +193,42 @@ class Checked:
 
     def widen(self, other: Checked) -> None:
         """Takes in the sizes of another call of this class."""
-        self.calls += other.calls
+        self.compared += other.compared
+        self.has_conditions |= other.has_conditions
         for mine, theirs in zip(self.inputs, other.inputs):
             if isinstance(mine, TensorGuard):
                 mine.sizes = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(mine.sizes, theirs.sizes)]
             elif isinstance(mine, NumberGuard):
                 mine.least, mine.most = min(mine.least, theirs.least), max(mine.most, theirs.most)
+        self.ties = self._tied()
+
+    def _tied(self) -> list[list[tuple[int, int]]]:
+        places = [place for place, one in enumerate(self.inputs) if isinstance(one, TensorGuard)]
+        groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for number, place in enumerate(places):
+            for dim, (least, most) in enumerate(self.inputs[place].sizes):
+                if least < most:
+                    groups.setdefault(tuple(shapes[number][dim] for shapes in self.compared), []).append((place, dim))
+        return [group for group in groups.values() if len(group) > 1]
+
+    def _differs_in_sizes(self, values: list[Any]) -> bool:
+        for (place, dim), *others in self.ties:
+            size = values[place].shape[dim]
+            for other, other_dim in others:
+                if values[other].shape[other_dim] != size:
+                    return True
+        if not self.has_conditions or not torch.compiler.is_compiling():
+            return False
+        tensors = [value for value, guard in zip(values, self.inputs) if isinstance(guard, TensorGuard)]
+        for shapes in self.compared:
+            is_same = True
+            for tensor, shape in zip(tensors, shapes):
+                for size, wanted in zip(tensor.shape, shape):
+                    if size != wanted:
+                        is_same = False
+            if is_same:
+                return False
+        return True
 
     def refuses(self, module: torch.nn.Module, values: list[Any]) -> Optional[str]:
         """What sets this call apart from those that were checked; None: nothing."""
@@ -210,6 +245,8 @@ class Checked:
                     return f"value of {name}"
             elif type(value) is not type(guard) or value != guard:
                 return f"value of {name}"
+        if self._differs_in_sizes(values):
+            return "shapes together"
         if not torch.is_grad_enabled():
             return None
         for place, value in enumerate(values):

@@ -84,6 +84,12 @@ class Swap:
         if wrong:
             raise SwapError(_told(wrong), wrong)
 
+    def synchronize(self) -> None:
+        """Waits for the device. Raises LaunchError where a subscript that comes from data left its tensor since the last
+        call: until then such a read gave 0 on a CUDA device."""
+        for one in {module._tegula_swap.program for module in self.modules.values()}:
+            one.synchronize()
+
     def restore(self) -> None:
         """Gives each module its own class, and thereby its own forward, back."""
         for one in self.modules.values():

@@ -25,12 +25,23 @@ class Program:
         if digest not in _made:
             _made[digest] = register(text, f"tegula_swap::k{digest}", file_name=file_name, kernel=kernel,
                                           backward=backward, precision=precision, tuned=tuned, **settings)
+        self._digest = digest
         self.operator, kernel, gradients = _made[digest]
         self.parameters = kernel.parameters
         self.inputs = [one for one in self.parameters if one.role != "out"]
         self.updated = frozenset(one.name for one in self.inputs if one.role == "inout")
         # The tensors whose gradients the backward kernels give.
         self.differentiable = frozenset(one.name.removeprefix("grad_") for gradient in gradients for one in gradient.outputs)
+
+    def has_conditions(self) -> bool:
+        """Whether the kernel compiled last takes some sizes alone."""
+        kernel = _made[self._digest][1]
+        dims = [dim for one in self.inputs for dim in one.dims if dim != "..."]
+        return any(not dim.isidentifier() and not dim.isdigit() for dim in dims) or any(
+            not one.condition.startswith("inbounds ") for one in kernel.guards)
+
+    def synchronize(self) -> None:
+        _made[self._digest][1].synchronize()
 
     @property
     def outputs(self) -> list[str]:

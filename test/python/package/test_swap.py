@@ -424,6 +424,14 @@ class TestFallsBack:
         assert calls == 1 and list(fallbacks.values()) == [1] and "N" in list(fallbacks)[0]
 
 
+    def test_sizes_that_were_equal(self, swap_part):
+        program = "kernel outer(a: f32[N], b: f32[N]) -> (y: f32[N, N]) { y[i, j] = a[i] * b[j] }"
+        vectors = [torch.randn(size) for size in (2, 5)]
+        model, swap = swap_part(make(lambda self, a, b: torch.outer(a, b)), program, *((one, one) for one in vectors))
+        assert model(*vectors).shape == (2, 5)
+        assert counts(swap)["part"] == (0, {"shapes together": 1})
+
+
 class TestTraining:
     def test_needs_a_backward_kernel(self, mlp):
         with pytest.raises(tegula.SwapError, match="'gate.weight' is needed, and the program has no backward kernel"):
@@ -503,6 +511,17 @@ class TestCompile:
             torch.testing.assert_close(compiled(torch.ones(9, 3, 8)), net(torch.ones(9, 3, 8)))
         served = [any("tegula_swap" in one for one in graph) for graph in graphs]
         assert served == [True, True, False, False]  # 4 rows, any number up to 4, 1 row, more than 4
+
+    def test_conditions_of_the_program(self, swap_part):
+        program = "kernel pairs(x: f32[N]) -> (y: f32[P]) where P = N/2 { y[i] = x[2*i] + x[2*i + 1] }"
+
+        def forward(self, x):
+            return x[:x.shape[0] // 2 * 2].view(-1, 2).sum(-1)
+
+        model, _ = swap_part(make(forward), program, (torch.randn(4),), (torch.randn(8),))
+        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        for count in (4, 5, 6, 7, 8):
+            assert compiled(torch.ones(count)).shape == (count // 2,)
 
     def test_export(self, mlp):
         net, x = Net(1).requires_grad_(False), torch.randn(4, 8)
