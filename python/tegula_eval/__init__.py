@@ -11,6 +11,7 @@ The packages, each of which imports only those above it, and of these the ones t
   records   what runs leave, and what is made of it
   suites    benchmarks of others: their files as tasks, and their scores
   timing    how long a call takes
+  profiling  where a model's time goes, and its hot modules as tasks
   confine   foreign code in a process that reaches nothing else
   judge     judges one program, candidate or task
   workers   processes that judge side by side

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from . import missing
-from .commands import audit, export, kernelbench, launches, options as shared, suites, times
+from .commands import audit, export, kernelbench, launches, options as shared, profile, suites, times
 from .commands.exit_codes import STOPPED, WRONG_CALL
 from .records import report
 from .records.store import StoreError
@@ -83,6 +83,7 @@ def parse(arguments) -> argparse.Namespace:
     suites.add_command(commands)
     times.add_command(commands)
     launches.add_command(commands)
+    profile.add_command(commands)
     audited = commands.add_parser("audit", help="tasks on which an answer without the work passes",
                                   epilog="Exit codes: 0 all tasks ran, 1 some did not, 2 wrong arguments, 3 stopped.")
     audited.set_defaults(function=_audit, target="cpu", candidates=None, seeds=1, time=False, torch_compile=False)

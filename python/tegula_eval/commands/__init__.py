@@ -4,6 +4,7 @@
   suites         `run`: a benchmark of others, and its score beside ours
   times          `time`: programs at the tasks' own sizes on a device
   launches       where a program's time on the device goes
+  profile        where a model's time goes, and its hot modules as tasks
   audit          tasks on which an answer without the work passes
   export         programs as ModelNew files
   replay         what a record holds, done again
@@ -13,5 +14,5 @@
   display        what a run shows while it goes
   signals        what signals do while a command runs
 
-Start at kernelbench.py. May import: judge, model, program, records, rule, suites, workers.
+Start at kernelbench.py. May import: judge, model, profiling, program, records, rule, suites, workers.
 """

@@ -114,7 +114,7 @@ def load(source: str, name: str = "task") -> types.ModuleType:
     """Executes a task's text. Raises TaskError, never the task's own exceptions."""
     module = types.ModuleType(name)
     try:
-        exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+        exec(compile(source, f"{name}.py", "exec", dont_inherit=True), module.__dict__)
     except MemoryError:
         raise
     except Exception as error:
