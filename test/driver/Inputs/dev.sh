@@ -17,6 +17,9 @@ rm "$log"
 (step dev-test "Failing" bash -c 'echo reason; exit 3') 2>&1 || echo "status: $?"
 (step dev-test "Working" true) && echo "status: $?"
 rm -f "$logs/dev-test.log"
+echo "docs: $(requirements docs)"
+echo "small: $(requirements small)"
+echo "all: $(requirements all | grep -v gpu | paste -sd ' ')"
 
 # A tree with its build folder, copied: the first call there configures anew, the next one does nothing.
 tree=$(mktemp -d)
