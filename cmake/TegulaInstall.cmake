@@ -1,5 +1,5 @@
 # `cmake --install`: the command, the library with its headers, and what lets others find them. By components:
-#   runtime      the command with its manual page, and the library that programs load
+#   runtime      the command with its manual page and completion, and the library that programs load
 #   development  headers, the link that linkers follow, files for CMake and pkg-config
 #   python       what a wheel holds; only where it is asked for by name (python/CMakeLists.txt)
 
@@ -9,6 +9,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS tegula RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/share/man/man1/tegula.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT runtime
   OPTIONAL) # without Python, and with sanitizers, there is none
+install(FILES ${CMAKE_BINARY_DIR}/share/bash-completion/completions/tegula
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT runtime OPTIONAL)
 install(TARGETS tegula_shared EXPORT TegulaTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/include/tegula/tegula.h ${CMAKE_SOURCE_DIR}/runtime/include/tegula/tegula.hpp
