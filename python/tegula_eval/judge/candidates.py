@@ -105,6 +105,8 @@ class _Judge:
         self.secret = os.urandom(16).hex()
         self.chance = random.Random(self.secret)
         self.turns = (request.get("time") or {}).get("turns", 0)
+        without = (request.get("rule") or {}).get("without", ())
+        self.distributions = [one for one in DISTRIBUTIONS if one not in without]
         self.kept: list = []  # of each result the elements of a call that are kept, None for all
         self.doubts: dict[str, list[ErrorMeasure]] = {}  # of a distribution: by how much the module is off
 
@@ -163,7 +165,7 @@ class _Judge:
 
     def _plan(self) -> list[Call]:
         """All distributions, in an order and number that chance chooses; which calls are judged exactly too."""
-        count = max(len(DISTRIBUTIONS), self.request.get("seeds", 2))
+        count = max(len(self.distributions), self.request.get("seeds", 2))
         if self.turns:
             count = max(count, self.turns + WARM_UP)
         count += self.chance.randrange(MORE_CALLS if self.turns else 2)
@@ -171,7 +173,8 @@ class _Judge:
         calls = self._drawn_calls(0, count, warm)
         exact = calls
         if self.turns:
-            exact = [self.chance.choice([call for call in calls if call.distribution == one]) for one in DISTRIBUTIONS]
+            exact = [self.chance.choice([call for call in calls if call.distribution == one])
+                     for one in self.distributions]
         for call in exact:
             call.exactly = True
         return calls
@@ -179,7 +182,7 @@ class _Judge:
     def _drawn_calls(self, start: int, count: int, warm: int = 0) -> list[Call]:
         """Each distribution as often as the others, and either side first as often as the other; among those that are
         timed too: all but the first `warm`."""
-        order = self.chance.sample(DISTRIBUTIONS, len(DISTRIBUTIONS))
+        order = self.chance.sample(self.distributions, len(self.distributions))
         kinds = [order[number % len(order)] for number in range(count)]
         timed, first = kinds[:count - warm], kinds[count - warm:]
         self.chance.shuffle(timed)

@@ -89,6 +89,8 @@ def _evaluate(request: dict, stage, record: dict) -> None:
     judged, known_same = 0, False
     for place, variant in enumerate(variants):
         for number, distribution in enumerate(distributions(place, request.get("seeds", 2))):
+            if distribution in (request.get("rule") or {}).get("without", ()):
+                continue
             seed = derived_seed(request["secret"], variant.name, number)
             stage(f"reference {variant.name}")
             case = _case(variant, seed, distribution, request.get("target", "cpu"), number, known_same)

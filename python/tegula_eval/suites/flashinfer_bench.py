@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..rule import tolerance
 from ..rule.tasks import TaskError
 from . import results, solutions
 from .definitions import Definition, definition_of, files_for, lines_of, load_json, module_text
@@ -52,7 +53,8 @@ def task_of(definition: Definition, workloads: list[dict], root: Path, rule, cal
         try:
             if not isinstance(workload, dict):
                 raise TaskError(f"{workload!r} is no workload")
-            parts.append((name, module_text(definition, workload, root), rule(workload), {"workload": workload}))
+            parts.append((name, module_text(definition, workload, root),
+                          tolerance.of_reference(rule(workload), definition.reference), {"workload": workload}))
         except TaskError as error:
             parts.append((name, "", {}, {"workload": workload}, str(error)))
     if len({name for name, *_ in parts}) < len(parts):

@@ -67,7 +67,8 @@ def _task(name: str, deck: str, folder: Path, root: Path, files: tuple[str, ...]
     told = _problem(folder / "problem.yaml", root)
     check = folder / "check.py"
     names = _names(read(check, root), check) if check.exists() else {}
-    rule = {"form": "sum", "atol": tolerance.DTYPED, "rtol": tolerance.DTYPED, "dtypes": {**DEFAULTS, **_tolerances(told)}}
+    rule = tolerance.of_reference({"form": "sum", "atol": tolerance.DTYPED, "rtol": tolerance.DTYPED,
+                                   "dtypes": {**DEFAULTS, **_tolerances(told)}}, reference)
     parts = []
     for number, shape in enumerate(shapes):
         try:
@@ -190,7 +191,7 @@ def score(ones: list) -> list:
     right."""
     known = [one for one in ones if one.known]
     fractions = [fraction for one in known if (fraction := _fraction(one)) is not None]
-    return [("problems passed", results.correctness(ones)), ("peak fraction", results.mean(fractions)),
+    return [("problems passed", results.correctness(ones)), ("peak fraction", results.mean(fractions) if any(fractions) else None),
             ("speedup over the reference", results.mean([speed for one in known if (speed := one.speedup())]))]
 
 
