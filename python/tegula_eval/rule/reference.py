@@ -385,6 +385,8 @@ class _Wide(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if function is torch.ops.aten.view.dtype and torch.bfloat16 in self.types:
+            raise RuntimeError("forward reads the bits of a type")
         if kwargs.get("dtype") in self.types:
             kwargs = {**kwargs, "dtype": torch.float64}
         return function(*args, **kwargs)

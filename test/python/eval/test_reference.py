@@ -142,3 +142,14 @@ def test_sensitivity_behind_a_mask():
     evaluate_reference(case, 5)
     sensitivity, = sensitivities(case)
     assert sensitivity.norm > 100 and case.errors[0].norm < 10 * sensitivity.norm * 2.0 ** -24
+
+
+def test_a_lower_type_by_name_is_in_float64_too():
+    """Its roundings are the module's own error, not the truth; what reads the type's bits runs as it is written."""
+    case = make_case(module("return (x.to(torch.bfloat16) @ x.bfloat16().T).float()", "torch.rand(4, 8)"), 3)
+    evaluate_reference(case, 3)
+    x = case.inputs[0].double()
+    assert torch.allclose(case.exact[0], x @ x.T, rtol=1e-12, atol=0) and case.errors[0].norm > 1e-4
+    case = make_case(module("return x.to(torch.bfloat16).view(torch.int16).float()", "torch.rand(4, 8)"), 3)
+    evaluate_reference(case, 3)
+    assert torch.equal(case.exact[0], case.inputs[0].bfloat16().view(torch.int16).double())
