@@ -9,6 +9,7 @@
 #include "bench/RefFile.h"
 #include "strategies/contraction/plan/TensorTile.h"
 #include "strategies/product_reduction/plan/ProductReduction.h"
+#include "strategies/skinny_product/plan/SkinnyProduct.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -145,6 +146,7 @@ bool isPrecision(StringRef name) {
 bool isTensorTile(StringRef name) {
   std::vector<std::string> names = tensorTileNames();
   append_range(names, productTileNames());
+  append_range(names, skinnyTileNames());
   SmallVector<StringRef> statements;
   name.split(statements, ',');
   for (StringRef statement : statements) {

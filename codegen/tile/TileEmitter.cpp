@@ -36,6 +36,8 @@ SmallVector<mlir::Value> TileEmitter::alignedTensors(tile::KernelOp kernel) {
     if (copy.getKind() == tile::CopyKind::CpAsync)
       tensors.insert(copy.getYielded().getDefiningOp<tgl::ReadOp>().getTensor());
   });
+  kernel.getBody().walk(
+      [&](tile::VectorsOp vectors) { tensors.insert(vectors.getRead().getTensor()); });
   return tensors.takeVector();
 }
 
@@ -91,7 +93,7 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
         parts[alloc] = {b.CreateInBoundsGEP(b.getInt8Ty(), shared, i32(*alloc.getOffset()))};
       })
       .Case([&](tile::ZeroOp zero) {
-        Layout layout = layoutOf(zero.getType().getShape(), zero.getType().getLayout());
+        Layout layout = layoutOf(zero.getType().getShape(), zero.getType().getMmaLayout());
         parts[zero].assign(layout.numAccumulators,
                            Constant::getNullValue(typeOf(zero.getType().getElementType())));
       })
@@ -109,7 +111,13 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
       })
       .Case([&](tile::MmaOp mma) { emitMma(mma); })
       .Case([&](tile::MapOp map) { emitMap(map); })
-      .Case([&](tile::OperandOp operand) { emitOperand(operand); })
+      .Case([&](tile::OperandOp operand) {
+        tile::MmaLayoutAttr layout = operand.getType().getMmaLayout();
+        if (!layout || !layout.isSliced()) // else where it is multiplied
+          emitOperand(operand);
+      })
+      .Case([&](tile::VectorsOp vectors) { emitVectors(vectors); })
+      .Case([&](tile::SumWarpsOp sum) { emitSumWarps(sum); })
       .Case([&](tile::InitOp init) { emitInit(init); })
       .Case([&](tile::ReduceOp reduce) { emitStateReduce(reduce); })
       .Case([&](tile::FinishOp finish) { emitFinish(finish); })
@@ -229,9 +237,11 @@ Value *TileEmitter::clamp(Value *point, const Span &span) {
 //===----------------------------------------------------------------------===//
 
 void TileEmitter::emitMma(tile::MmaOp op) {
+  if (op.getType().getMmaLayout().isSliced())
+    return emitSlicedMma(op);
   auto aType = dyn_cast<tile::SharedType>(op.getA().getType()); // null: in registers
-  tile::SharedType bType = op.getB().getType();
-  Layout layout = layoutOf(op.getType().getShape(), op.getType().getLayout());
+  auto bType = cast<tile::SharedType>(op.getB().getType());
+  Layout layout = layoutOf(op.getType().getShape(), op.getType().getMmaLayout());
   Mma core(b, mmaType(bType));
   unsigned rowBlocks = layout.tile.rows / layout.tile.warpRows / 16,
            columnBlocks = layout.tile.columns / layout.tile.warpColumns / 16;
@@ -320,7 +330,7 @@ void TileEmitter::setInputs(tile::PointsOp op, unsigned number, unsigned row) {
 }
 
 TileEmitter::Values TileEmitter::emitPoints(tile::PointsOp op, tile::TileType type, bool hasFill) {
-  Layout layout = layoutOf(type.getShape(), type.getLayout());
+  Layout layout = layoutOf(type.getShape(), type.getMmaLayout());
   const Span rows = spans[op.getSpans()[0]];
   mlir::Block &point = *op.getPoint();
   Values result;
@@ -361,8 +371,10 @@ void TileEmitter::emitOperand(tile::OperandOp op) {
 
 void TileEmitter::emitStore(tile::StoreOp op) {
   auto type = cast<tile::TileType>(op.getInputs()[0].getType());
+  if (isa<tile::LinearLayoutAttr>(type.getLayout()))
+    return emitLinearStore(op);
   auto points = cast<tile::PointsOp>(op.getOperation());
-  Layout layout = layoutOf(type.getShape(), type.getLayout());
+  Layout layout = layoutOf(type.getShape(), type.getMmaLayout());
   const Span rows = spans[op.getSpans()[0]];
   mlir::Block &point = op.getBody().front();
   bool isOfRows = type.getShape().size() == 1;

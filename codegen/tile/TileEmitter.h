@@ -17,6 +17,7 @@
 
 #include "codegen/nvgpu/Mma.h"
 #include "codegen/simt/DeviceEmitter.h"
+#include "ir/tgl/Runs.h"
 #include "ir/tile/Tile.h"
 
 namespace tegula {
@@ -109,6 +110,53 @@ private:
   static int64_t linesOf(tile::SharedType type);
   static MmaSharedLayout sharedLayout(tile::SharedType type);
   static MmaType mmaType(tile::SharedType type);
+
+  //===--- Operands in registers (TileVectors.cpp) ---===//
+
+  /// What a lane loads of a tile: runs of neighbours in memory, in vectors.
+  struct VectorLoads {
+    enum Direction { Columns, Rows, Elements } direction;
+    unsigned rows, columns; ///< of a lane, that differ
+    unsigned vector;        ///< elements of a load
+    unsigned bits;          ///< of an element
+    unsigned length() const {
+      return direction == Columns ? columns : direction == Rows ? rows : 1;
+    }
+    unsigned words() const { return std::max(1u, vector * bits / 32); } ///< of a load
+  };
+  /// An operand whose elements are computed as they are multiplied.
+  struct Stream {
+    tile::OperandOp op;
+    unsigned rows;       ///< of a lane
+    int64_t vector;      ///< columns of a lane
+    bool hasWholeRows;   ///< lanes have all of their rows, or none
+    Value *firstRow;     ///< of the lane; divided by `rows` where those are whole
+    Value *chunk;        ///< the lane's first column, divided by `vector`
+    Value *exists;       ///< whether its columns exist; null: they do
+    tgl::Runs alongRows, alongColumns;
+    /// Values by op or argument, row and column.
+    llvm::DenseMap<std::pair<void *, std::pair<unsigned, unsigned>>, Value *> known;
+  };
+  void emitVectors(tile::VectorsOp op);
+  void emitSumWarps(tile::SumWarpsOp op);
+  void emitSlicedMma(tile::MmaOp op);
+  void emitLinearStore(tile::StoreOp op);
+  static VectorLoads vectorLoads(tile::VectorsOp op);
+  /// The neighbours of a run, as words or, where a load is smaller, numbers of its size.
+  void loadRun(const Buffer &buffer, Value *address, const VectorLoads &loads, Value *exists,
+               Values &parts);
+  Value *elementOf(tile::VectorsOp op, llvm::ArrayRef<Value *> parts, unsigned row,
+                   unsigned column);
+  Stream startStream(tile::OperandOp op);
+  Value *streamValue(Stream &stream, mlir::Value value, unsigned row, unsigned column);
+  Value *streamInput(Stream &stream, mlir::BlockArgument input, unsigned row, unsigned column);
+  /// Two neighbours of the operand.
+  Value *streamWord(Stream &stream, unsigned row, unsigned column);
+  Value *rowOfLane(const Stream &stream, unsigned row);
+  /// Number `number` of pieces of the span, each so long; the last that exists instead of others.
+  Value *pieceOf(tile::SpanOp span, int64_t length, Value *number);
+  /// Which of a line's lanes it is, over all slices.
+  Value *laneOfLine();
 
   //===--- Layouts ---===//
 

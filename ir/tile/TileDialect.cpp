@@ -55,22 +55,30 @@ Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
       parser.parseDimensionList(warps, /*allowDynamic=*/false, /*withTrailingX=*/false) ||
       parser.parseGreater())
     return {};
-  if (warps.size() != 2) {
-    parser.emitError(location, "expected warps along rows and columns, such as 4x1");
+  if (warps.size() != 2 && warps.size() != 3) {
+    parser.emitError(location, "expected warps along rows and columns, such as 4x1, and slices of the sum "
+                               "where there are several, such as 1x1x8");
     return {};
   }
   return getChecked([&] { return parser.emitError(location); }, parser.getContext(), warps[0],
-                    warps[1]);
+                    warps[1], warps.size() == 3 ? warps[2] : 1);
 }
 
 void MmaLayoutAttr::print(AsmPrinter &printer) const {
-  printer << '<' << getWarpRows() << 'x' << getWarpColumns() << '>';
+  printer << '<' << getWarpRows() << 'x' << getWarpColumns();
+  if (isSliced())
+    printer << 'x' << getWarpSlices();
+  printer << '>';
 }
 
-LogicalResult MmaLayoutAttr::verify(EmitError emitError, int64_t warpRows, int64_t warpColumns) {
+LogicalResult MmaLayoutAttr::verify(EmitError emitError, int64_t warpRows, int64_t warpColumns,
+                                    int64_t warpSlices) {
   constexpr int64_t maxWarps = 32;
-  if (warpRows < 1 || warpColumns < 1 || warpRows * warpColumns > maxWarps)
+  if (warpRows < 1 || warpColumns < 1 || warpSlices < 1 ||
+      warpRows * warpColumns * warpSlices > maxWarps)
     return emitError() << "expected 1 to " << maxWarps << " warps";
+  if (warpSlices > 1 && warpRows * warpColumns > 1)
+    return emitError() << "expected warps of all rows and columns where they have slices of the sum";
   return success();
 }
 
@@ -83,21 +91,26 @@ LogicalResult SpanType::verify(EmitError emitError, int64_t size) {
 }
 
 /// `, #tile.mma<4x1>>` or `>`.
-static ParseResult parseLayout(AsmParser &parser, MmaLayoutAttr &layout) {
+template <typename Layout> static ParseResult parseLayout(AsmParser &parser, Layout &layout) {
   if (succeeded(parser.parseOptionalComma()) && parser.parseAttribute(layout))
     return failure();
   return parser.parseGreater();
 }
 
-static void printLayout(AsmPrinter &printer, MmaLayoutAttr layout) {
+static void printLayout(AsmPrinter &printer, Attribute layout) {
   if (layout)
     printer << ", " << layout;
   printer << '>';
 }
 
-/// The tile's warps have whole fragments of 16 x 8.
+/// The tile's warps have whole fragments of 16 x 8; of slices, lanes have whole rows of operands.
 static LogicalResult verifyLayout(EmitError emitError, llvm::ArrayRef<int64_t> shape,
                                   MmaLayoutAttr layout) {
+  if (layout && layout.isSliced())
+    return shape.size() == 2 && shape[0] % 8 == 0
+               ? success()
+               : emitError() << "expected a multiple of 8 rows, and columns, where warps have "
+                                "slices of the sum";
   if (layout && (shape[0] % (16 * layout.getWarpRows()) != 0 ||
                  (shape.size() == 2 && shape[1] % (16 * layout.getWarpColumns()) != 0)))
     return emitError() << "expected 16 x 16 elements, or multiples, for each warp of the layout";
@@ -107,7 +120,7 @@ static LogicalResult verifyLayout(EmitError emitError, llvm::ArrayRef<int64_t> s
 Type TileType::parse(AsmParser &parser) {
   llvm::SmallVector<int64_t> shape;
   Type element;
-  MmaLayoutAttr layout;
+  Attribute layout;
   llvm::SMLoc location = parser.getCurrentLocation();
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
       parser.parseType(element) || parseLayout(parser, layout))
@@ -115,6 +128,8 @@ Type TileType::parse(AsmParser &parser) {
   return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape, element,
                     layout);
 }
+
+MmaLayoutAttr TileType::getMmaLayout() const { return dyn_cast_or_null<MmaLayoutAttr>(getLayout()); }
 
 void TileType::print(AsmPrinter &printer) const {
   printer << '<';
@@ -125,12 +140,14 @@ void TileType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult TileType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape, Type element,
-                               MmaLayoutAttr layout) {
+                               Attribute layout) {
   if (failed(verifyShape(emitError, shape, 1, 2)))
     return failure();
   if (!tgl::isElementType(element))
     return emitError() << "expected an element type of tensors, found " << element;
-  return verifyLayout(emitError, shape, layout);
+  if (layout && !isa<MmaLayoutAttr, LinearLayoutAttr>(layout))
+    return emitError() << "expected #tile.mma or #tile.linear, found " << layout;
+  return verifyLayout(emitError, shape, dyn_cast_or_null<MmaLayoutAttr>(layout));
 }
 
 Type StateType::parse(AsmParser &parser) {
@@ -255,3 +272,35 @@ LogicalResult RingType::verify(EmitError emitError, int64_t stages, SharedType) 
 }
 
 int64_t RingType::getBytes() const { return getStages() * getStage().getBytes(); }
+
+Type ScratchType::parse(AsmParser &parser) {
+  llvm::SmallVector<int64_t> shape;
+  Type element;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(element) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape,
+                    element);
+}
+
+void ScratchType::print(AsmPrinter &printer) const {
+  printer << '<';
+  for (int64_t extent : getShape())
+    printer << extent << 'x';
+  printer << getElementType() << '>';
+}
+
+LogicalResult ScratchType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape,
+                                  Type element) {
+  if (failed(verifyShape(emitError, shape, 3, 3)))
+    return failure();
+  if (!element.isF32())
+    return emitError() << "expected elements of f32, found " << element;
+  return success();
+}
+
+int64_t ScratchType::getBytes() const {
+  return getShape()[0] * getShape()[1] * getShape()[2] * getElementType().getIntOrFloatBitWidth() /
+         8;
+}

@@ -49,11 +49,32 @@ def MmaLayoutAttr : Tile_Attr<"MmaLayout", "mma"> {
     fragments of 16 x 8, of which a lane holds two neighbours in row lane/4 and two in row
     lane/4 + 8 (codegen/nvgpu/Fragments.h). A state or a tile of rows has the layout of the tile that
     it comes from: its rows are where that tile's are.
+
+    `#tile.mma<1x1x8>`: eight warps that have slices of the sum. Each has all rows and columns of the accumulators, of
+    which `tile.sum_warps` adds up what the warps have; of an operand it has all rows, and its slice of the columns.
+    With R rows a group of four lanes has R/8 neighbours of them, and of a slice's columns lane%4 says which quarter
+    a lane has: neighbours too, so that a lane loads vectors. mma.sync takes them in another order, which is the same
+    for both operands.
   }];
-  let parameters = (ins "int64_t":$warpRows, "int64_t":$warpColumns);
+  let parameters = (ins "int64_t":$warpRows, "int64_t":$warpColumns, "int64_t":$warpSlices);
+  let builders = [AttrBuilder<(ins "int64_t":$warpRows, "int64_t":$warpColumns),
+                              "return $_get($_ctxt, warpRows, warpColumns, 1);">];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
-  let extraClassDeclaration = "int64_t getThreads() const { return getWarpRows() * getWarpColumns() * 32; }";
+  let extraClassDeclaration = [{
+    int64_t getThreads() const { return getWarpRows() * getWarpColumns() * getWarpSlices() * 32; }
+    /// Whether warps have slices of the sum.
+    bool isSliced() const { return getWarpSlices() > 1; }
+  }];
+}
+
+def LinearLayoutAttr : Tile_Attr<"LinearLayout", "linear"> {
+  let summary = "threads take elements in turn";
+  let description = [{
+    `#tile.linear<256>`: element n of thread t is number 256*n + t, where those of the first dim are neighbours.
+  }];
+  let parameters = (ins "int64_t":$threads);
+  let assemblyFormat = "`<` $threads `>`";
 }
 
 //===----------------------------------------------------------------------===//
@@ -76,9 +97,13 @@ def TileType : Tile_Type<"Tile", "tile"> {
     a compute type.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
-                        OptionalParameter<"::tegula::tile::MmaLayoutAttr">:$layout);
+                        OptionalParameter<"::mlir::Attribute">:$layout);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Null where it has none, or another.
+    ::tegula::tile::MmaLayoutAttr getMmaLayout() const;
+  }];
 }
 
 def StateType : Tile_Type<"State", "state"> {
@@ -119,6 +144,15 @@ def RingType : Tile_Type<"Ring", "ring"> {
     says which of them.
   }];
   let parameters = (ins "int64_t":$stages, "::tegula::tile::SharedType":$stage);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = "int64_t getBytes() const;";
+}
+
+def ScratchType : Tile_Type<"Scratch", "scratch"> {
+  let summary = "numbers in shared memory that warps exchange";
+  let description = "`!tile.scratch<8x16x32xf32>`: for each of 8 warps 16 lines of 32.";
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = "int64_t getBytes() const;";

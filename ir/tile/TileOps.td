@@ -118,7 +118,7 @@ def Tile_ForOp : Tile_Op<"for", [RecursiveMemoryEffects, SingleBlock, AttrSizedO
   let hasVerifier = 1;
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ForOp", "OperandOp", "MapOp", "StoreOp", "CopyOp"]>]> {
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ForOp", "OperandOp", "MapOp", "StoreOp", "CopyOp", "VectorsOp"]>]> {
   let summary = "the values of an iteration, or the value of a point";
   let description = "`tile.yield %v : f32`.";
   let arguments = (ins Variadic<AnyType>:$values);
@@ -152,7 +152,8 @@ def Tile_OperandOp : Tile_Op<"operand", [RecursiveMemoryEffects, SingleBlock, Na
     ```
 
     With inputs, as of `tile.map`, its elements come from tiles of registers, in which it stays: the left factor
-    of a second product, such as the probabilities of attention.
+    of a second product, such as the probabilities of attention. In layout `#tile.mma<1x1x8>` an input may have
+    fewer columns, by a whole factor: each is that of so many neighbours of the operand.
   }];
   let arguments = (ins Variadic<SpanType>:$spans, Variadic<TileType>:$inputs, OptionalAttr<StrArrayAttr>:$names);
   let results = (outs TileType:$result);
@@ -271,7 +272,7 @@ def Tile_AllocOp : Tile_Op<"alloc"> {
     `tile-allocate-shared` sets its `offset` in the block's memory, in bytes.
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs AnyTypeOf<[SharedType, RingType]>:$result);
+  let results = (outs AnyTypeOf<[SharedType, RingType, ScratchType]>:$result);
   let extraClassDeclaration = "int64_t getBytes();";
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` qualified(type($result))";
 }
@@ -371,6 +372,47 @@ def Tile_IfOp : Tile_Op<"if", [RecursiveMemoryEffects, SingleBlock, NoTerminator
   let skipDefaultBuilders = 1;
 }
 
+def Tile_VectorsOp : Tile_Op<"vectors", [SingleBlock, NamedArguments, PointsOp]> {
+  let summary = "elements of a tensor in registers, loaded in vectors";
+  let description = [{
+    The region ends in a read; what stands before it finds its place, such as a row that data chooses. Each thread
+    loads what its layout gives it, as many bytes at a time, up to 16, as are neighbours in memory and begin at a
+    multiple of their number: along the columns, or along the rows, else element by element. Points that do not
+    exist have any value.
+
+    ```mlir
+    %p = tile.vectors (%j in %n, %q in %h) -> !tile.tile<32x512xui8, #tile.mma<1x1x8>> {
+      %w = tgl.read %t[%j, %q] : !tgl.tensor<[N, K floordiv 2], ui8>
+      tile.yield %w : i32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<SpanType>:$spans, OptionalAttr<StrArrayAttr>:$names);
+  let results = (outs TileType:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "TileType":$result, "::mlir::ValueRange":$spans)>];
+  let extraClassDeclaration = [{
+    ::mlir::OperandRange getInputs() { return getOperation()->getOperands().take_front(0); }
+    ::tegula::tgl::ReadOp getRead() { return getYielded().getDefiningOp<::tegula::tgl::ReadOp>(); }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_SumWarpsOp : Tile_Op<"sum_warps"> {
+  let summary = "adds up the accumulators of warps that have slices of the sum";
+  let description = [{
+    In the order of the slices, through shared memory; it has a barrier of its own.
+    `%s = tile.sum_warps %c in %x : !tile.tile<32x16xf32, #tile.mma<1x1x8>>, !tile.scratch<8x16x32xf32> ->
+    !tile.tile<32x16xf32, #tile.linear<256>>`.
+  }];
+  let arguments = (ins TileType:$terms, ScratchType:$scratch);
+  let results = (outs TileType:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$terms, "::mlir::Value":$scratch)>];
+  let assemblyFormat = "$terms `in` $scratch attr-dict `:` qualified(type($terms)) `,` qualified(type($scratch)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
 def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
   let summary = "c + a b^T by mma.sync, of operands in shared memory, or a in registers";
   let description = [{
@@ -383,8 +425,11 @@ def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
 
     A factor `a` in registers has the layout of accumulators. Its warps stand one above the other, so that a
     thread has what it needs: two accumulators of 16 x 8 are a factor of 16 x 16.
+
+    Where the accumulators have layout `#tile.mma<1x1x8>` both factors are a `tile.operand` in registers, of that layout;
+    a thread computes their elements as it multiplies them.
   }];
-  let arguments = (ins AnyTypeOf<[SharedType, TileType]>:$a, SharedType:$b, TileType:$c, UnitAttr:$split);
+  let arguments = (ins AnyTypeOf<[SharedType, TileType]>:$a, AnyTypeOf<[SharedType, TileType]>:$b, TileType:$c, UnitAttr:$split);
   let results = (outs TileType:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$c,
                                  CArg<"bool", "false">:$split)>];

@@ -56,6 +56,11 @@ void StoreOp::build(OpBuilder &builder, OperationState &state, ValueRange spans,
   state.getOrAddProperties<Properties>().setOperandSegmentSizes(
       {int32_t(spans.size()), int32_t(inputs.size())});
 }
+void VectorsOp::build(OpBuilder &builder, OperationState &state, TileType result,
+                      ValueRange spans) {
+  buildPoints(builder, state, spans, {});
+  state.addTypes(result);
+}
 void CopyOp::build(OpBuilder &builder, OperationState &state, CopyKind kind, ValueRange spans,
                    Value target) {
   buildPoints(builder, state, spans, {});
@@ -150,7 +155,10 @@ static LogicalResult verifyPoints(PointsOp op, llvm::ArrayRef<int64_t> shape, Ty
   llvm::SmallVector<Type> arguments(shape.size(), IndexType::get(op.getContext()));
   for (Value input : op.getInputs()) {
     auto type = cast<TileType>(input.getType());
-    if (type.getShape() != shape.take_front(type.getShape().size()))
+    MmaLayoutAttr layout = type.getMmaLayout();
+    bool hasFewer = isa<OperandOp>(op) && layout && layout.isSliced() && shape.size() == 2 &&
+                    type.getShape()[0] == shape[0] && shape[1] % type.getShape()[1] == 0;
+    if (!hasFewer && type.getShape() != shape.take_front(type.getShape().size()))
       return op->emitOpError() << "expected inputs of the spans' shape, found " << type;
     arguments.push_back(argumentTypeOf(type));
   }
@@ -171,6 +179,7 @@ POINT_NAMES(OperandOp)
 POINT_NAMES(MapOp)
 POINT_NAMES(StoreOp)
 POINT_NAMES(CopyOp)
+POINT_NAMES(VectorsOp)
 #undef POINT_NAMES
 
 /// Values of points may be computed again, and in any order.
@@ -223,6 +232,33 @@ LogicalResult OperandOp::verify() {
     return emitOpError() << "expected two dims, found " << getType();
   if (failed(verifyInputLayouts(*this)))
     return failure();
+  if (failed(verifyReadsAlone(*this)))
+    return failure();
+  return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));
+}
+
+ParseResult VectorsOp::parse(OpAsmParser &parser, OperationState &result) {
+  PointsSyntax points;
+  if (parseWithResult(parser, result, points))
+    return failure();
+  if (!points.inputs.empty())
+    return parser.emitError(parser.getNameLoc(), "expected no inputs");
+  return success();
+}
+void VectorsOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printSpans(printer, *this);
+  printer << " -> " << getType();
+  printPoint(printer, *this);
+}
+LogicalResult VectorsOp::verify() {
+  MmaLayoutAttr layout = getType().getMmaLayout();
+  if (!layout || !layout.isSliced())
+    return emitOpError() << "expected a layout of warps with slices, found " << getType();
+  ReadOp read = getYielded() ? getRead() : ReadOp();
+  if (!read || read->getNextNode() != getPoint()->getTerminator() || read.getFill() ||
+      read.getTensorType().getElementType() != getType().getElementType())
+    return emitOpError("expected a region that ends in a read of the tile's elements");
   if (failed(verifyReadsAlone(*this)))
     return failure();
   return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));

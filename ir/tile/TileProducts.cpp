@@ -59,9 +59,34 @@ LogicalResult DotOp::verify() {
                        getB().getType().getShape(), getB().getType().getElementType(), getType());
 }
 
+/// Both factors are computed in registers.
+static LogicalResult verifySliced(MmaOp op) {
+  for (Value factor : {op.getA(), op.getB()}) {
+    auto type = dyn_cast<TileType>(factor.getType());
+    if (!type || type.getLayout() != op.getType().getLayout() || !factor.getDefiningOp<OperandOp>())
+      return op.emitOpError() << "expected operands in the layout of the sums, found "
+                              << factor.getType();
+  }
+  auto a = cast<TileType>(op.getA().getType()), b = cast<TileType>(op.getB().getType());
+  // A lane takes four points of the sum for each product.
+  int64_t lanes = 4 * op.getType().getMmaLayout().getWarpSlices();
+  if (op.getSplit() || a.getElementType().isF32() || a.getShape()[0] % 16 != 0 ||
+      a.getShape()[1] % (4 * lanes) != 0)
+    return op.emitOpError() << "expected operands of 16 bits, of 16 rows and " << 4 * lanes
+                            << " columns or multiples, found " << a;
+  return verifyProduct(op, a.getShape(), a.getElementType(), b.getShape(), b.getElementType(),
+                       op.getType());
+}
+
 LogicalResult MmaOp::verify() {
-  if (!getType().getLayout())
-    return emitOpError() << "expected sums in a layout, found " << getType();
+  MmaLayoutAttr layout = getType().getMmaLayout();
+  if (!layout)
+    return emitOpError() << "expected sums in a layout of mma, found " << getType();
+  if (layout.isSliced())
+    return verifySliced(*this);
+  auto bType = dyn_cast<SharedType>(getB().getType());
+  if (!bType)
+    return emitOpError() << "expected a factor in shared memory, found " << getB().getType();
   TileType inRegisters = dyn_cast<TileType>(getA().getType());
   llvm::ArrayRef<int64_t> shape =
       inRegisters ? inRegisters.getShape() : cast<SharedType>(getA().getType()).getShape();
@@ -69,15 +94,38 @@ LogicalResult MmaOp::verify() {
                              : cast<SharedType>(getA().getType()).getElementType();
   if (inRegisters &&
       (inRegisters.getLayout() != getType().getLayout() ||
-       cast<MmaLayoutAttr>(getType().getLayout()).getWarpColumns() != 1 || element.isF32()))
+       layout.getWarpColumns() != 1 || element.isF32()))
     return emitOpError() << "expected a factor of 16 bits in the layout of the sums, by warps one "
                             "above the other, found "
                          << getA().getType();
   if (getSplit() != element.isF32())
     return emitOpError() << "expected operands to be split where they are f32, found "
                          << getA().getType();
-  return verifyProduct(*this, shape, element, getB().getType().getShape(),
-                       getB().getType().getElementType(), getType());
+  return verifyProduct(*this, shape, element, bType.getShape(), bType.getElementType(), getType());
+}
+
+void SumWarpsOp::build(OpBuilder &builder, OperationState &state, Value terms, Value scratch) {
+  auto type = cast<TileType>(terms.getType());
+  state.addOperands({terms, scratch});
+  state.addTypes(TileType::get(
+      builder.getContext(), type.getShape(), type.getElementType(),
+      LinearLayoutAttr::get(builder.getContext(), type.getMmaLayout().getThreads())));
+}
+
+LogicalResult SumWarpsOp::verify() {
+  TileType terms = getTerms().getType();
+  MmaLayoutAttr layout = terms.getMmaLayout();
+  if (!layout || !layout.isSliced() || terms.getShape().size() != 2 ||
+      !terms.getElementType().isF32())
+    return emitOpError() << "expected accumulators of warps with slices, found " << terms;
+  if (getScratch().getType().getShape() !=
+      llvm::ArrayRef<int64_t>({layout.getWarpSlices(), terms.getShape()[1], terms.getShape()[0]}))
+    return emitOpError() << "expected scratch for the columns of each warp, found "
+                         << getScratch().getType();
+  if (getType() != TileType::get(getContext(), terms.getShape(), terms.getElementType(),
+                                 LinearLayoutAttr::get(getContext(), layout.getThreads())))
+    return emitOpError() << "expected sums that all threads have in turn, found " << getType();
+  return success();
 }
 
 LogicalResult tile::ReduceOp::verify() {
@@ -116,6 +164,8 @@ LogicalResult FinishOp::verify() {
 int64_t AllocOp::getBytes() {
   if (auto ring = dyn_cast<RingType>(getType()))
     return ring.getBytes();
+  if (auto scratch = dyn_cast<ScratchType>(getType()))
+    return scratch.getBytes();
   return cast<SharedType>(getType()).getBytes();
 }
 

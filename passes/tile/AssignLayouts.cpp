@@ -85,7 +85,7 @@ static void synchronize(Block &block) {
 static LogicalResult place(tile::KernelOp kernel) {
   SmallVector<tile::DotOp> products;
   kernel.getBody().walk([&](tile::DotOp dot) { products.push_back(dot); });
-  if (products.empty())
+  if (products.empty() || kernel.isPlaced())
     return success();
   auto operandOf = [](Value factor) { return factor.getDefiningOp<tile::OperandOp>(); };
   tile::MmaLayoutAttr layout =

@@ -8,10 +8,12 @@
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/tile/FormSkinnyProducts.h"
 #include "passes/tile/FormTileLoops.h"
 #include "passes/tile/TilePasses.h"
 #include "strategies/FewRowsStrategy.h"
 #include "strategies/ProductReductionStrategy.h"
+#include "strategies/SkinnyProductStrategy.h"
 #include "strategies/StatementMatches.h"
 
 using namespace mlir;
@@ -228,6 +230,8 @@ struct FormTilesPass : Counted<tegula::impl::FormTilesPassBase<FormTilesPass>>, 
         KernelBuilder(reduction->plan, reduction->shape).run();
       else if (const auto *few = llvm::dyn_cast_or_null<FewRowsMatch>(*match))
         formTileLoop(few->plan, few->shape);
+      else if (const auto *skinny = llvm::dyn_cast_or_null<SkinnyProductMatch>(*match))
+        formSkinnyProduct(skinny->plan, skinny->shape);
       else
         continue;
       ++formed;

@@ -45,6 +45,23 @@ def SplitPrecisionPass : Pass<"tile-split-precision", "::tegula::tgl::KernelOp">
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }
 
+def StreamOperandsPass : Pass<"tile-stream-operands", "::tegula::tgl::KernelOp"> {
+  let summary = "computes operands of skinny products in the registers that multiply them";
+  let description = [{
+    A product of at most 32 columns whose left operand is computed, such as from packed numbers, is one of eight warps,
+    each with its slice of the sum (`#tile.mma<1x1x8>`); both operands stay in registers, and `tile.sum_warps` adds up the
+    slices behind the loop. What the operands read becomes `tile.vectors`, where a lane's elements are neighbours in
+    memory, along the sum or across it, or single ones, such as scales of groups. The loop carries them: it loads
+    those of its next turn before it multiplies.
+
+    *Why here*: before layouts that keep operands in shared memory.
+    *Rounding*: sums of slices are added up in order.
+    *Stops*: at operands that are read as they are, of more columns, of f32, or with inputs; where one product of a kernel is no
+    such, at all of them.
+  }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
 def AssignLayoutsPass : Pass<"tile-assign-layouts", "::tegula::tgl::KernelOp"> {
   let summary = "gives tiles their layouts, operands of products shared memory";
   let description = [{

@@ -27,6 +27,7 @@ static Passes placePasses(const TargetInfo &target) {
   PipelineLoopsPassOptions pipelineOptions;
   pipelineOptions.target = target.text();
   Passes passes;
+  passes.push_back(createStreamOperandsPass());
   passes.push_back(createAssignLayoutsPass());
   passes.push_back(createChooseCopiesPass());
   passes.push_back(createPipelineLoopsPass(pipelineOptions));
@@ -78,6 +79,7 @@ void tegula::registerTilePasses(const std::shared_ptr<Counters> &counters) {
   };
   registerCounted([] { return createFormTilesPass(); });
   registerCounted([] { return createSplitPrecisionPass(); });
+  registerCounted([] { return createStreamOperandsPass(); });
   registerCounted([] { return createAssignLayoutsPass(); });
   registerCounted([] { return createChooseCopiesPass(); });
   registerCounted([] { return createPipelineLoopsPass(); });
