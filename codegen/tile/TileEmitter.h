@@ -150,6 +150,8 @@ private:
   Stream startStream(tile::OperandOp op);
   Value *streamValue(Stream &stream, mlir::Value value, unsigned row, unsigned column);
   Value *streamInput(Stream &stream, mlir::BlockArgument input, unsigned row, unsigned column);
+  /// Two neighbours of an input that are a word of what it loads, as the operand has them; else null.
+  Value *loadedWord(Stream &stream, mlir::BlockArgument input, unsigned row, unsigned column);
   /// Two neighbours of the operand.
   Value *streamWord(Stream &stream, unsigned row, unsigned column);
   Value *rowOfLane(const Stream &stream, unsigned row);

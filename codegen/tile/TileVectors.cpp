@@ -23,6 +23,8 @@
 #include "codegen/common/AccessShape.h"
 #include "codegen/common/Accesses.h"
 #include "ir/tgl/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -239,6 +241,25 @@ static Value *elementOfPiece(IRBuilder<> &b, Value *piece, int64_t length, unsig
   return number ? b.CreateOr(first, b.getInt64(number), "", /*IsDisjoint=*/true) : first;
 }
 
+/// The integer as f32. Most are of few bits, whatever type they are computed in: conversions take
+/// more than one turn of the units, of 64 bits many.
+static Value *floatOf(IRBuilder<> &b, Value *integer, bool isSigned) {
+  const DataLayout &layout = b.GetInsertBlock()->getModule()->getDataLayout();
+  unsigned width = integer->getType()->getIntegerBitWidth();
+  constexpr unsigned significand = 23, word = 32;
+  // The bits of 2^23 + n are those of 2^23, and of n.
+  if (width >= word && computeKnownBits(integer, layout).countMaxActiveBits() <= significand) {
+    constexpr unsigned bits = (127 + significand) << significand;
+    Value *small = b.CreateTrunc(integer, b.getInt32Ty());
+    Value *sum = b.CreateBitCast(b.CreateOr(small, b.getInt32(bits)), b.getFloatTy());
+    return b.CreateFSub(sum, ConstantFP::get(b.getFloatTy(), 1 << significand));
+  }
+  if (width > word && isSigned && ComputeNumSignBits(integer, layout) > width - word)
+    integer = b.CreateTrunc(integer, b.getInt32Ty());
+  return isSigned ? b.CreateSIToFP(integer, b.getFloatTy())
+                  : b.CreateUIToFP(integer, b.getFloatTy());
+}
+
 Value *TileEmitter::rowOfLane(const Stream &stream, unsigned row) {
   if (stream.hasWholeRows)
     return elementOfPiece(b, stream.firstRow, stream.rows, row);
@@ -267,6 +288,21 @@ Value *TileEmitter::streamInput(Stream &stream, mlir::BlockArgument input, unsig
   }
   int64_t run = stream.alongColumns.of(input);
   return elementOf(vectors, parts[tile], row, column / run);
+}
+
+Value *TileEmitter::loadedWord(Stream &stream, mlir::BlockArgument input, unsigned row,
+                               unsigned column) {
+  if (input.getArgNumber() < 2)
+    return nullptr;
+  mlir::Value tile = stream.op.getInputs()[input.getArgNumber() - 2];
+  tile::VectorsOp vectors = vectorsOf(tile);
+  if (!vectors || vectors.getType().getElementType() != stream.op.getType().getElementType() ||
+      stream.alongColumns.of(input) != 1)
+    return nullptr;
+  VectorLoads loads = vectorLoads(vectors);
+  if (loads.direction != VectorLoads::Columns || loads.vector == 1)
+    return nullptr;
+  return parts[tile][((loads.rows == 1 ? 0 : row) * loads.columns + column) / 2];
 }
 
 Value *TileEmitter::streamValue(Stream &stream, mlir::Value value, unsigned row,
@@ -309,6 +345,8 @@ Value *TileEmitter::streamValue(Stream &stream, mlir::Value value, unsigned row,
         values[rowArgument] = stream.firstRow;
       }
       result = emitIndex(expr);
+    } else if (isa<mlir::arith::SIToFPOp, mlir::arith::UIToFPOp>(op) && value.getType().isF32()) {
+      result = floatOf(b, valueOf(op->getOperand(0)), isa<mlir::arith::SIToFPOp>(op));
     } else {
       emitOp(op);
       result = values[value];
@@ -320,6 +358,9 @@ Value *TileEmitter::streamValue(Stream &stream, mlir::Value value, unsigned row,
 Value *TileEmitter::streamWord(Stream &stream, unsigned row, unsigned column) {
   mlir::Value yielded = stream.op.getYielded();
   mlir::Type element = stream.op.getType().getElementType();
+  if (auto input = dyn_cast<mlir::BlockArgument>(yielded))
+    if (Value *word = loadedWord(stream, input, row, column))
+      return stream.exists ? b.CreateSelect(stream.exists, word, i32(0)) : word;
   // Rounding is part of packing.
   if (auto rounded = yielded.getDefiningOp<tgl::ConvertOp>();
       rounded && rounded.getTarget() == element && rounded.getValue().getType().isF32())
