@@ -226,7 +226,8 @@ def BoundLoopsPass : Pass<"tgl-bound-loops", "::tegula::tgl::KernelOp"> {
 def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
   let summary = "groups statements into launches";
   let description = [{
-    Pointwise producers are computed in their consumers where that costs nothing or little; statements
+    Pointwise producers are computed in their consumers where that costs nothing or little, and where they unpack a
+    factor that strategy `skinny-product` then computes in registers (`skinny-products`); statements
     that share outer axes become one nest over these (softmax is `parallel (i) { m = max; s = sum;
     parallel (j) { write } }`), and temporaries that no other nest reads become private to a point, or
     values. Each nest is a `tgl.launch`. Axes of one point are dropped before: a convolution of one group then has
@@ -248,6 +249,8 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
            "merge contractions of a batch, of which blocks of rows run together later (tgl-block-rows)">,
     Option<"groupedProducts", "grouped-products", "bool", /*default=*/"false",
            "products with a factor that data chooses are contractions (tgl-group-products)">,
+    Option<"skinnyProducts", "skinny-products", "bool", /*default=*/"false",
+           "factors of products of few rows are computed where they are multiplied (strategy skinny-product)">,
     Option<"minPoints", "min-points", "int64_t", /*default=*/"0",
            "points of a nest with much to do at each: fewer leave parts of the machine without work">];
 }

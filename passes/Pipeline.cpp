@@ -129,6 +129,8 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   FusePassOptions fuseOptions;
   fuseOptions.batchedProducts = !options.target.isGpu();
   fuseOptions.groupedProducts = options.target.isGpu();
+  fuseOptions.skinnyProducts =
+      options.target.isGpu() && !llvm::is_contained(options.disabled, "skinny-product");
   fuseOptions.minPoints = options.target.isGpu() ? 512 : 0; // blocks: four for each multiprocessor
   pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that

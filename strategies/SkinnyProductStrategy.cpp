@@ -23,10 +23,9 @@ public:
   StringRef attributeName() const override { return SkinnyProductShape::attributeName; }
 
   Match match(ParallelOp op, const ScheduleRequest &request) const override {
-    return SkinnyProductMatch::make(
-        op, planSkinnyProduct(op), [&](const SkinnyProductPlan &plan) {
-          return chooseSkinnyProductShape(plan, request.target, request.tensorTile);
-        });
+    return SkinnyProductMatch::make(op, planSkinnyProduct(op), [&](const SkinnyProductPlan &plan) {
+      return chooseSkinnyProductShape(plan, request.target, request.tensorTile);
+    });
   }
   Match restore(ParallelOp op) const override {
     return SkinnyProductMatch::restore(op, planSkinnyProduct(op), SkinnyProductShape::of(op));

@@ -127,12 +127,12 @@ private:
   /// An operand whose elements are computed as they are multiplied.
   struct Stream {
     tile::OperandOp op;
-    unsigned rows;       ///< of a lane
-    int64_t vector;      ///< columns of a lane
-    bool hasWholeRows;   ///< lanes have all of their rows, or none
-    Value *firstRow;     ///< of the lane; divided by `rows` where those are whole
-    Value *chunk;        ///< the lane's first column, divided by `vector`
-    Value *exists;       ///< whether its columns exist; null: they do
+    unsigned rows;     ///< of a lane
+    int64_t vector;    ///< columns of a lane
+    bool hasWholeRows; ///< lanes have all of their rows, or none
+    Value *firstRow;   ///< of the lane; divided by `rows` where those are whole
+    Value *chunk;      ///< the lane's first column, divided by `vector`
+    Value *exists;     ///< whether its columns exist; null: they do
     tgl::Runs alongRows, alongColumns;
     /// Values by op or argument, row and column.
     llvm::DenseMap<std::pair<void *, std::pair<unsigned, unsigned>>, Value *> known;
@@ -150,7 +150,8 @@ private:
   Stream startStream(tile::OperandOp op);
   Value *streamValue(Stream &stream, mlir::Value value, unsigned row, unsigned column);
   Value *streamInput(Stream &stream, mlir::BlockArgument input, unsigned row, unsigned column);
-  /// Two neighbours of an input that are a word of what it loads, as the operand has them; else null.
+  /// Two neighbours of an input that are a word of what it loads, as the operand has them; else
+  /// null.
   Value *loadedWord(Stream &stream, mlir::BlockArgument input, unsigned row, unsigned column);
   /// Two neighbours of the operand.
   Value *streamWord(Stream &stream, unsigned row, unsigned column);

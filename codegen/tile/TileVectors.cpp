@@ -13,8 +13,8 @@
 //   columns   V*(4*w + t) + c     V = columns / (4 * warps), c < V
 //
 // mma.sync takes them in another order: its row g + 8*h of fragment f is r = 2*f + h of the left
-// operand, its column g of fragment q is r = q of the right one, and the words t and t + 4 of step s
-// are columns 4*s and 4*s + 2. So a lane's elements come in vectors, and what is the same for
+// operand, its column g of fragment q is r = q of the right one, and the words t and t + 4 of step
+// s are columns 4*s and 4*s + 2. So a lane's elements come in vectors, and what is the same for
 // neighbours (a packed word, the scale of a group) is computed once.
 //
 //===----------------------------------------------------------------------===//
@@ -57,9 +57,9 @@ static ValueExpr storedOffset(tgl::TglTensorType type, ArrayRef<ValueExpr> subsc
 
 Value *TileEmitter::laneOfLine() {
   Value *warpNumber = b.CreateLShr(thread, i32(5));
-  return b.CreateZExt(b.CreateAdd(b.CreateMul(warpNumber, i32(lanesOfRow)),
-                                  b.CreateAnd(lane, i32(lanesOfRow - 1))),
-                      b.getInt64Ty());
+  return b.CreateZExt(
+      b.CreateAdd(b.CreateMul(warpNumber, i32(lanesOfRow)), b.CreateAnd(lane, i32(lanesOfRow - 1))),
+      b.getInt64Ty());
 }
 
 Value *TileEmitter::pieceOf(tile::SpanOp span, int64_t length, Value *number) {
@@ -226,8 +226,8 @@ TileEmitter::Stream TileEmitter::startStream(tile::OperandOp op) {
     stream.exists =
         b.CreateICmpSLT(number, emitIndex(ValueExpr::floorDiv(span.getEndExpr(), vector)));
   }
-  for (auto [argument, input] : zip_equal(
-           cast<tile::PointsOp>(op.getOperation()).getInputArguments(), op.getInputs())) {
+  for (auto [argument, input] :
+       zip_equal(cast<tile::PointsOp>(op.getOperation()).getInputArguments(), op.getInputs())) {
     stream.alongColumns.set(argument, type.getShape()[1] /
                                           cast<tile::TileType>(input.getType()).getShape()[1]);
     stream.alongRows.set(argument, 1);
@@ -241,21 +241,33 @@ static Value *elementOfPiece(IRBuilder<> &b, Value *piece, int64_t length, unsig
   return number ? b.CreateOr(first, b.getInt64(number), "", /*IsDisjoint=*/true) : first;
 }
 
+/// Bits of an integer with a sign that are known to be enough for it.
+static unsigned signedBits(IRBuilder<> &b, Value *integer) {
+  const DataLayout &layout = b.GetInsertBlock()->getModule()->getDataLayout();
+  return integer->getType()->getIntegerBitWidth() - ComputeNumSignBits(integer, layout) + 1;
+}
+
 /// The integer as f32. Most are of few bits, whatever type they are computed in: conversions take
 /// more than one turn of the units, of 64 bits many.
 static Value *floatOf(IRBuilder<> &b, Value *integer, bool isSigned) {
   const DataLayout &layout = b.GetInsertBlock()->getModule()->getDataLayout();
   unsigned width = integer->getType()->getIntegerBitWidth();
-  constexpr unsigned significand = 23, word = 32;
-  // The bits of 2^23 + n are those of 2^23, and of n.
-  if (width >= word && computeKnownBits(integer, layout).countMaxActiveBits() <= significand) {
-    constexpr unsigned bits = (127 + significand) << significand;
-    Value *small = b.CreateTrunc(integer, b.getInt32Ty());
-    Value *sum = b.CreateBitCast(b.CreateOr(small, b.getInt32(bits)), b.getFloatTy());
-    return b.CreateFSub(sum, ConstantFP::get(b.getFloatTy(), 1 << significand));
-  }
-  if (width > word && isSigned && ComputeNumSignBits(integer, layout) > width - word)
-    integer = b.CreateTrunc(integer, b.getInt32Ty());
+  constexpr unsigned significand = 23, word = 32, exponent = (127 + significand) << significand;
+  auto ofBits = [&](Value *bits, double from) {
+    return b.CreateFSub(b.CreateBitCast(bits, b.getFloatTy()),
+                        ConstantFP::get(b.getFloatTy(), from));
+  };
+  if (width < word)
+    integer =
+        isSigned ? b.CreateSExt(integer, b.getInt32Ty()) : b.CreateZExt(integer, b.getInt32Ty());
+  // The bits of 2^23 + n are those of 2^23, and of n; of 3*2^22 + n their sum, below zero too.
+  if (computeKnownBits(integer, layout).countMaxActiveBits() <= significand)
+    return ofBits(b.CreateOr(b.CreateTrunc(integer, b.getInt32Ty()), b.getInt32(exponent)),
+                  1 << significand);
+  if (width > word && isSigned && signedBits(b, integer) <= significand)
+    return ofBits(b.CreateAdd(b.CreateTrunc(integer, b.getInt32Ty()),
+                              b.getInt32(exponent + (1 << (significand - 1)))),
+                  3 << (significand - 1));
   return isSigned ? b.CreateSIToFP(integer, b.getFloatTy())
                   : b.CreateUIToFP(integer, b.getFloatTy());
 }
@@ -305,8 +317,7 @@ Value *TileEmitter::loadedWord(Stream &stream, mlir::BlockArgument input, unsign
   return parts[tile][((loads.rows == 1 ? 0 : row) * loads.columns + column) / 2];
 }
 
-Value *TileEmitter::streamValue(Stream &stream, mlir::Value value, unsigned row,
-                                unsigned column) {
+Value *TileEmitter::streamValue(Stream &stream, mlir::Value value, unsigned row, unsigned column) {
   mlir::Block &point = stream.op.getBody().front();
   auto argument = dyn_cast<mlir::BlockArgument>(value);
   mlir::Operation *op = value.getDefiningOp();
@@ -362,25 +373,36 @@ Value *TileEmitter::streamWord(Stream &stream, unsigned row, unsigned column) {
     if (Value *word = loadedWord(stream, input, row, column))
       return stream.exists ? b.CreateSelect(stream.exists, word, i32(0)) : word;
   // Rounding is part of packing.
-  if (auto rounded = yielded.getDefiningOp<tgl::ConvertOp>();
-      rounded && rounded.getTarget() == element && rounded.getValue().getType().isF32())
+  auto rounded = yielded.getDefiningOp<tgl::ConvertOp>();
+  if (rounded && rounded.getTarget() == element && rounded.getValue().getType().isF32())
     yielded = rounded.getValue();
+  bool isOfInteger = rounded && rounded.getTarget() == element &&
+                     isa<mlir::IntegerType>(rounded.getValue().getType());
   Value *pair[2];
-  for (unsigned number : {0, 1})
+  for (unsigned number : {0, 1}) {
+    if (isOfInteger) {
+      // An integer that f32 has is rounded once.
+      constexpr unsigned exactBits = 25;
+      Value *integer = streamValue(stream, rounded.getValue(), row, column + number);
+      if (!failed() && signedBits(b, integer) <= exactBits) {
+        pair[number] = floatOf(b, integer, /*isSigned=*/true);
+        continue;
+      }
+    }
     pair[number] = streamValue(stream, yielded, row, column + number);
+  }
   if (failed())
     return i32(0);
   Value *word;
   if (element.isF16())
-    word = b.CreateBitCast(
-        b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {pair[1], pair[0]}), b.getInt32Ty());
+    word = b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {pair[1], pair[0]}),
+                           b.getInt32Ty());
   else if (options.target.hasPackedBF16Convert)
-    word = b.CreateBitCast(
-        b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {pair[1], pair[0]}), b.getInt32Ty());
+    word = b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {pair[1], pair[0]}),
+                           b.getInt32Ty());
   else
-    word = b.CreateOr(
-        b.CreateZExt(encode(pair[0], element), b.getInt32Ty()),
-        b.CreateShl(b.CreateZExt(encode(pair[1], element), b.getInt32Ty()), 16));
+    word = b.CreateOr(b.CreateZExt(encode(pair[0], element), b.getInt32Ty()),
+                      b.CreateShl(b.CreateZExt(encode(pair[1], element), b.getInt32Ty()), 16));
   return stream.exists ? b.CreateSelect(stream.exists, word, i32(0)) : word;
 }
 
@@ -433,8 +455,7 @@ void TileEmitter::emitSumWarps(tile::SumWarpsOp op) {
       Value *inFragment =
           b.CreateAdd(b.CreateShl(b.CreateAnd(lane, i32(lanesOfRow - 1)), 1), i32(half));
       Value *column = b.CreateAdd(b.CreateMul(inFragment, i32(across)), i32(q));
-      Value *first =
-          b.CreateAdd(warpFirst, b.CreateAdd(b.CreateMul(column, i32(rows)), firstRow));
+      Value *first = b.CreateAdd(warpFirst, b.CreateAdd(b.CreateMul(column, i32(rows)), firstRow));
       for (unsigned row = 0; row < ofLane; row += together) {
         Value *vector = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), together));
         for (unsigned n = 0; n < together; ++n) {
@@ -453,8 +474,8 @@ void TileEmitter::emitSumWarps(tile::SumWarpsOp op) {
       number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i32(total - 1));
     Value *sum = nullptr;
     for (unsigned slice = 0; slice < slices; ++slice) {
-      Value *term = b.CreateAlignedLoad(
-          b.getFloatTy(), place(b.CreateAdd(number, i32(slice * total))), Align(4));
+      Value *term = b.CreateAlignedLoad(b.getFloatTy(),
+                                        place(b.CreateAdd(number, i32(slice * total))), Align(4));
       sum = sum ? b.CreateFAdd(sum, term) : term;
     }
     result.push_back(sum);
@@ -480,8 +501,7 @@ void TileEmitter::emitLinearStore(tile::StoreOp op) {
     auto store = [&] {
       values[point.getArgument(0)] = row;
       values[point.getArgument(1)] = column;
-      for (auto [argument, input] :
-           zip_equal(point.getArguments().drop_front(2), op.getInputs()))
+      for (auto [argument, input] : zip_equal(point.getArguments().drop_front(2), op.getInputs()))
         values[argument] = parts[input][turn];
       emitPoint(point);
     };

@@ -46,9 +46,8 @@ static bool isSameInRuns(const IndexExpr &expr, const IndexVar &var, int64_t run
       if (atom.kind == IndexExpr::AtomKind::FloorDiv &&
           isQuotientSame(atom.operands[0], atom.operands[1]))
         return true;
-      return llvm::all_of(atom.operands, [&](const IndexExpr &operand) {
-        return isSameInRuns(operand, var, run);
-      });
+      return llvm::all_of(
+          atom.operands, [&](const IndexExpr &operand) { return isSameInRuns(operand, var, run); });
     });
   });
 }

@@ -24,9 +24,7 @@ public:
 
   int64_t most() const { return longest; }
   /// Sets what another argument of the block has.
-  void set(mlir::BlockArgument argument, int64_t run) {
-    given[argument] = std::min(run, longest);
-  }
+  void set(mlir::BlockArgument argument, int64_t run) { given[argument] = std::min(run, longest); }
   int64_t of(mlir::Value value);
   /// Of what an op of the block is computed from, its expressions among it.
   int64_t of(mlir::Operation *op);

@@ -56,8 +56,9 @@ Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
       parser.parseGreater())
     return {};
   if (warps.size() != 2 && warps.size() != 3) {
-    parser.emitError(location, "expected warps along rows and columns, such as 4x1, and slices of the sum "
-                               "where there are several, such as 1x1x8");
+    parser.emitError(location,
+                     "expected warps along rows and columns, such as 4x1, and slices of the sum "
+                     "where there are several, such as 1x1x8");
     return {};
   }
   return getChecked([&] { return parser.emitError(location); }, parser.getContext(), warps[0],
@@ -78,7 +79,8 @@ LogicalResult MmaLayoutAttr::verify(EmitError emitError, int64_t warpRows, int64
       warpRows * warpColumns * warpSlices > maxWarps)
     return emitError() << "expected 1 to " << maxWarps << " warps";
   if (warpSlices > 1 && warpRows * warpColumns > 1)
-    return emitError() << "expected warps of all rows and columns where they have slices of the sum";
+    return emitError()
+           << "expected warps of all rows and columns where they have slices of the sum";
   return success();
 }
 
@@ -129,7 +131,9 @@ Type TileType::parse(AsmParser &parser) {
                     layout);
 }
 
-MmaLayoutAttr TileType::getMmaLayout() const { return dyn_cast_or_null<MmaLayoutAttr>(getLayout()); }
+MmaLayoutAttr TileType::getMmaLayout() const {
+  return dyn_cast_or_null<MmaLayoutAttr>(getLayout());
+}
 
 void TileType::print(AsmPrinter &printer) const {
   printer << '<';

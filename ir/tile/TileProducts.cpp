@@ -92,9 +92,8 @@ LogicalResult MmaOp::verify() {
       inRegisters ? inRegisters.getShape() : cast<SharedType>(getA().getType()).getShape();
   Type element = inRegisters ? inRegisters.getElementType()
                              : cast<SharedType>(getA().getType()).getElementType();
-  if (inRegisters &&
-      (inRegisters.getLayout() != getType().getLayout() ||
-       layout.getWarpColumns() != 1 || element.isF32()))
+  if (inRegisters && (inRegisters.getLayout() != getType().getLayout() ||
+                      layout.getWarpColumns() != 1 || element.isF32()))
     return emitOpError() << "expected a factor of 16 bits in the layout of the sums, by warps one "
                             "above the other, found "
                          << getA().getType();
@@ -107,9 +106,9 @@ LogicalResult MmaOp::verify() {
 void SumWarpsOp::build(OpBuilder &builder, OperationState &state, Value terms, Value scratch) {
   auto type = cast<TileType>(terms.getType());
   state.addOperands({terms, scratch});
-  state.addTypes(TileType::get(
-      builder.getContext(), type.getShape(), type.getElementType(),
-      LinearLayoutAttr::get(builder.getContext(), type.getMmaLayout().getThreads())));
+  state.addTypes(
+      TileType::get(builder.getContext(), type.getShape(), type.getElementType(),
+                    LinearLayoutAttr::get(builder.getContext(), type.getMmaLayout().getThreads())));
 }
 
 LogicalResult SumWarpsOp::verify() {

@@ -78,7 +78,7 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
   /// Fuses the statements of a block, then those inside each nest that this makes.
   void fuse(Block &block, Prover &prover) {
     gatherDefinitions(block);
-    count("producers inlined", inlineProducers(block, prover));
+    count("producers inlined", inlineProducers(block, skinnyProducts, prover));
     // Only what stands at the top has the whole machine.
     bool isTop = !block.getParentOp()->getParentOfType<ParallelOp>() &&
                  !isa<ParallelOp>(block.getParentOp());

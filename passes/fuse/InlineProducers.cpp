@@ -8,19 +8,22 @@
 //
 // A producer is inlined if it is read once per point (a read then costs what the write and the read
 // cost), or if it is cheap. Inside a contraction only what costs nothing is: its operands are read
-// once for every point of the axes that they do not vary along.
+// once for every point of the axes that they do not vary along. A product of few rows is another
+// matter: it computes a factor once for all of them.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/InlineProducers.h"
 #include "ir/tgl/TglFunctions.h"
 #include "passes/fuse/Access.h"
+#include "strategies/skinny_product/plan/SkinnyProduct.h"
 
 using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
 Value tegula::roundToStorage(OpBuilder &builder, Location loc, Value value, Type elementType) {
-  if (value.getType() == elementType)
+  auto rounded = value.getDefiningOp<ConvertOp>();
+  if (value.getType() == elementType || (rounded && rounded.getTarget() == elementType))
     return value;
   if (isa<FloatType>(elementType))
     return ConvertOp::create(builder, loc, value, elementType);
@@ -408,7 +411,28 @@ static void inlineAt(Producer &producer, const Body &body, ReadOp read, Body *ta
   target->tensors.insert_range(body.tensors);
 }
 
-unsigned tegula::inlineProducers(Block &block, Prover &prover) {
+/// Whether every read is in a factor of a product of few rows, which with the producer's value in
+/// the read's place is one that strategy `skinny-product` computes. Only a copy can tell.
+static bool servesSkinnyProducts(Producer &producer, ArrayRef<ReadOp> reads, Block &block,
+                                 Statements &statements, Prover &prover) {
+  return llvm::all_of(reads, [&](ReadOp read) {
+    auto statement = dyn_cast_or_null<ParallelOp>(statementIn(block, read));
+    if (!statement || read.getChecked() || read.getFill() || read.getGuard() ||
+        !read.getExactNumerators().empty() || !isContracted(read) ||
+        inputsChange(producer.statement, statement, statements))
+      return false;
+    IRMapping map;
+    auto copy = cast<ParallelOp>(OpBuilder(statement).clone(*statement, map));
+    auto copied = map.lookup(read.getResult()).getDefiningOp<ReadOp>();
+    inlineAt(producer, *statements.bodyOf(producer.statement), copied, nullptr, /*isLast=*/false,
+             prover);
+    bool isTaken(planSkinnyProduct(copy));
+    copy.erase();
+    return isTaken;
+  });
+}
+
+unsigned tegula::inlineProducers(Block &block, bool skinnyProducts, Prover &prover) {
   unsigned inlined = 0;
   Statements statements;
   // The read behind a producer may be gone after it.
@@ -420,7 +444,10 @@ unsigned tegula::inlineProducers(Block &block, Prover &prover) {
     for (Operation *user : producer->temp->getUsers())
       if (auto read = dyn_cast<ReadOp>(user))
         reads.push_back(read);
-    if (reads.empty() || !shouldInline(*producer, reads, block, statements))
+    if (reads.empty())
+      continue;
+    if (!shouldInline(*producer, reads, block, statements) &&
+        !(skinnyProducts && servesSkinnyProducts(*producer, reads, block, statements, prover)))
       continue;
     const Body &body = *statements.bodyOf(statement);
     for (ReadOp read : reads) {

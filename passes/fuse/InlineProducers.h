@@ -17,9 +17,11 @@ mlir::Value roundToStorage(mlir::OpBuilder &builder, mlir::Location loc, mlir::V
                            mlir::Type elementType);
 
 /// For statements of `block` that compute a temporary pointwise: every read of it is replaced by
-/// the expression, where that is legal for all of them and costs little or nothing. The statement
-/// and the temporary are then gone. Returns the number of reads replaced.
-unsigned inlineProducers(mlir::Block &block, Prover &prover);
+/// the expression, where that is legal for all of them and costs little or nothing; with
+/// `skinnyProducts` also where a product of few rows then unpacks a factor in registers
+/// (strategies/skinny_product/plan). The statement and the temporary are then gone. Returns the
+/// number of reads replaced.
+unsigned inlineProducers(mlir::Block &block, bool skinnyProducts, Prover &prover);
 
 } // namespace tegula
 

@@ -37,8 +37,8 @@ public:
       numbered.push_back(axes.getAxes()[axis]);
     }
     grid.push_back({"t", 0, int64_t(llvm::divideCeil(plan.numColumns, shape.columns))});
-    auto kernel = tile::KernelOp::create(
-        builder, loc, op->getParentOfType<tgl::LaunchOp>().getName(), grid);
+    auto kernel =
+        tile::KernelOp::create(builder, loc, op->getParentOfType<tgl::LaunchOp>().getName(), grid);
     for (auto [axis, number] : llvm::zip(numbered, kernel.getBody().getArguments()))
       outside.map(axis, number);
     builder.setInsertionPointToStart(&kernel.getBody().front());
@@ -88,8 +88,8 @@ private:
     auto type = tile::TileType::get(builder.getContext(),
                                     {isWeight ? shape.columns : shape.rows, shape.depth()},
                                     one.element, {});
-    auto points = tile::OperandOp::create(builder, loc, type,
-                                          ValueRange{isWeight ? columns : rows, depth});
+    auto points =
+        tile::OperandOp::create(builder, loc, type, ValueRange{isWeight ? columns : rows, depth});
     tile::setPointNames(cast<tile::PointsOp>(points.getOperation()),
                         {isWeight ? columnName() : "row", getAxisName(summed, 0)});
     OpBuilder::InsertionGuard guard(builder);

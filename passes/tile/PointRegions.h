@@ -22,7 +22,8 @@ namespace tegula::tile {
 void mapPackedAxes(mlir::OpBuilder &builder, tgl::AxesOp axes, llvm::ArrayRef<unsigned> packed,
                    mlir::Value number, mlir::IRMapping &inside);
 
-/// Clones what computes the value inside of `around`, where that is not mapped yet. The value there.
+/// Clones what computes the value inside of `around`, where that is not mapped yet. The value
+/// there.
 mlir::Value cloneValue(mlir::OpBuilder &builder, mlir::Value value, mlir::Operation *around,
                        mlir::IRMapping &inside);
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A product of few columns whose left operand is computed gets the layout in which warps have slices
-// of the sum. What its operands read becomes `tile.vectors`, a turn of the loop ahead; the rest of
-// their regions runs in the registers that mma.sync takes them from.
+// A product of few columns whose left operand is computed gets the layout in which warps have
+// slices of the sum. What its operands read becomes `tile.vectors`, a turn of the loop ahead; the
+// rest of their regions runs in the registers that mma.sync takes them from.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/tgl/Runs.h"
@@ -90,7 +90,8 @@ public:
       }
     auto type = tile::TileType::get(operand.getContext(), operand.getType().getShape(),
                                     operand.getType().getElementType(), layout);
-    auto made = tile::OperandOp::create(builder, operand.getLoc(), type, operand.getSpans(), loaded);
+    auto made =
+        tile::OperandOp::create(builder, operand.getLoc(), type, operand.getSpans(), loaded);
     Block &block = made.getBody().front();
     for (auto [before, now] : llvm::zip(point.getArguments(), block.getArguments()))
       before.replaceAllUsesWith(now);
@@ -183,9 +184,9 @@ private:
   }
 
   Value load(tgl::ReadOp read, int64_t run) {
-    auto type = tile::TileType::get(
-        operand.getContext(), {operand.getType().getShape()[0], depth / run},
-        read.getTensorType().getElementType(), layout);
+    auto type =
+        tile::TileType::get(operand.getContext(), {operand.getType().getShape()[0], depth / run},
+                            read.getTensorType().getElementType(), layout);
     auto made = tile::VectorsOp::create(builder, operand.getLoc(), type,
                                         ValueRange{operand.getSpans()[0], spanOfRuns(run)});
     OpBuilder::InsertionGuard guard(builder);
@@ -233,7 +234,8 @@ static SmallVector<Value> cloneLoads(OpBuilder &builder, tile::ForOp loop,
 /// The loop loads what its next turn needs before it multiplies. Behind the last one it loads what
 /// exists, which nobody uses.
 static bool loadAhead(tile::ForOp loop) {
-  std::optional<int64_t> low = loop.getLowExpr().asConstant(), high = loop.getHighExpr().asConstant();
+  std::optional<int64_t> low = loop.getLowExpr().asConstant(),
+                         high = loop.getHighExpr().asConstant();
   auto all = loop.getBody().front().getOps<tile::VectorsOp>();
   SmallVector<tile::VectorsOp> loads(all.begin(), all.end());
   if (loads.empty() || (low && high && *high - *low <= loop.getStep()))
@@ -245,10 +247,10 @@ static bool loadAhead(tile::ForOp loop) {
                                   loop.getStep(), inits);
   Block &body = made.getBody().front(), &before = loop.getBody().front();
   builder.setInsertionPoint(loads.front());
-  SmallVector<Value> next = cloneLoads(builder, loop, loads,
-                                       ValueExpr(loop.getLoopVar()) + ValueExpr(loop.getStep()));
-  for (auto [load, carried] : llvm::zip_equal(
-           loads, body.getArguments().drop_front(1 + loop.getInits().size()))) {
+  SmallVector<Value> next =
+      cloneLoads(builder, loop, loads, ValueExpr(loop.getLoopVar()) + ValueExpr(loop.getStep()));
+  for (auto [load, carried] :
+       llvm::zip_equal(loads, body.getArguments().drop_front(1 + loop.getInits().size()))) {
     load.getResult().replaceAllUsesWith(carried);
     load.erase();
   }
@@ -279,8 +281,8 @@ static void stream(tile::DotOp dot, tile::MmaLayoutAttr layout, tile::KernelOp k
   Streamer(dot.getA().getDefiningOp<tile::OperandOp>(), layout).run();
   Streamer(dot.getB().getDefiningOp<tile::OperandOp>(), layout).run();
   tile::TileType before = dot.getType();
-  auto type = tile::TileType::get(dot.getContext(), before.getShape(), before.getElementType(),
-                                  layout);
+  auto type =
+      tile::TileType::get(dot.getContext(), before.getShape(), before.getElementType(), layout);
   Value zero = loop.getInits()[0];
   OpBuilder builder(loop);
   Value start = tile::ZeroOp::create(builder, dot.getLoc(), type);
@@ -294,9 +296,9 @@ static void stream(tile::DotOp dot, tile::MmaLayoutAttr layout, tile::KernelOp k
   dot.replaceAllUsesWith(sum);
   dot.erase();
   builder.setInsertionPointToStart(&kernel.getBody().front());
-  auto scratchType = tile::ScratchType::get(
-      kernel.getContext(), {warps, before.getShape()[1], before.getShape()[0]},
-      before.getElementType());
+  auto scratchType = tile::ScratchType::get(kernel.getContext(),
+                                            {warps, before.getShape()[1], before.getShape()[0]},
+                                            before.getElementType());
   Value scratch = tile::AllocOp::create(builder, loop.getLoc(), scratchType, IntegerAttr());
   builder.setInsertionPointAfter(loop);
   Value terms = loop.getResult(0);

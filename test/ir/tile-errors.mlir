@@ -162,3 +162,69 @@ func.func @turns(%n: index) {
   %0, %1, %2 = tile.advance in (0 to %n step 0)
   return
 }
+
+// -----
+
+// expected-error @+1 {{expected warps of all rows and columns where they have slices of the sum}}
+func.func private @slices(!tile.tile<32x16xf32, #tile.mma<2x1x4>>)
+
+// -----
+
+// expected-error @+1 {{expected a multiple of 8 rows, and columns, where warps have slices of the sum}}
+func.func private @slice(!tile.tile<12x16xf32, #tile.mma<1x1x8>>)
+
+// -----
+
+// expected-error @+1 {{expected #tile.mma or #tile.linear, found 1 : i64}}
+func.func private @other(!tile.tile<16x16xf32, 1 : i64>)
+
+// -----
+
+// expected-error @+1 {{expected elements of f32, found 'bf16'}}
+func.func private @scratch(!tile.scratch<8x16x32xbf16>)
+
+// -----
+
+func.func @sum(%c: !tile.tile<16x8xf32, #tile.mma<1x1x8>>, %x: !tile.scratch<4x8x16xf32>) {
+  // expected-error @+1 {{expected scratch for the columns of each warp, found '!tile.scratch<4x8x16xf32>'}}
+  %0 = tile.sum_warps %c in %x : !tile.tile<16x8xf32, #tile.mma<1x1x8>>, !tile.scratch<4x8x16xf32> -> !tile.tile<16x8xf32, #tile.linear<256>>
+  return
+}
+
+// -----
+
+func.func @terms(%c: !tile.tile<16x16xf32, #tile.mma<1x1>>, %x: !tile.scratch<8x16x16xf32>) {
+  // expected-error @+1 {{expected accumulators of warps with slices}}
+  %0 = tile.sum_warps %c in %x : !tile.tile<16x16xf32, #tile.mma<1x1>>, !tile.scratch<8x16x16xf32> -> !tile.tile<16x16xf32, #tile.linear<32>>
+  return
+}
+
+// -----
+
+func.func @computed(%a: !tile.tile<16x128xbf16, #tile.mma<1x1x8>>, %c: !tile.tile<16x16xf32, #tile.mma<1x1x8>>) {
+  // expected-error @+1 {{expected operands in the layout of the sums}}
+  %0 = tile.mma %a, %a, %c : !tile.tile<16x128xbf16, #tile.mma<1x1x8>>, !tile.tile<16x128xbf16, #tile.mma<1x1x8>>, !tile.tile<16x16xf32, #tile.mma<1x1x8>>
+  return
+}
+
+// -----
+
+func.func @vectors(%m: !tile.span<16>, %n: !tile.span<64>) {
+  // expected-error @+1 {{expected a region that ends in a read of the tile's elements}}
+  %0 = tile.vectors (%i in %m, %j in %n) -> !tile.tile<16x64xf32, #tile.mma<1x1x8>> {
+    %c = arith.constant 1.0 : f32
+    tile.yield %c : f32
+  }
+  return
+}
+
+// -----
+
+func.func @places(%m: !tile.span<16>, %n: !tile.span<64>) {
+  // expected-error @+1 {{expected a layout of warps with slices}}
+  %0 = tile.vectors (%i in %m, %j in %n) -> !tile.tile<16x64xf32> {
+    %c = arith.constant 1.0 : f32
+    tile.yield %c : f32
+  }
+  return
+}

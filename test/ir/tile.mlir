@@ -99,3 +99,44 @@ tgl.kernel @ahead(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in"
     }
   }
 }
+
+// CHECK-LABEL: tgl.kernel @streamed
+tgl.kernel @streamed(%w: !tgl.tensor<[N, H], ui8> {tgl.name = "w", tgl.role = "in"},
+                     %x: !tgl.tensor<[M, K], bf16> {tgl.name = "x", tgl.role = "in"},
+                     %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [N = 0 : 0, H = 0 : 1, M = 1 : 0, K = 1 : 1] {
+  tile.kernel "y" (%t = 0 to (N + 15) floordiv 16) attributes {threads = 256 : i64} {
+    // CHECK: %[[X:.*]] = tile.alloc : !tile.scratch<8x8x16xf32>
+    %scratch = tile.alloc : !tile.scratch<8x8x16xf32>
+    %n = tile.span 16*%t to N : !tile.span<16>
+    %m = tile.span 0 to M : !tile.span<8>
+    %h = tile.span 0 to H : !tile.span<64>
+    %d = tile.span 0 to K : !tile.span<128>
+    // CHECK: tile.vectors (%j in %{{.*}}, %q in %{{.*}}) -> !tile.tile<16x64xui8, #tile.mma<1x1x8>> {
+    %p = tile.vectors (%j in %n, %q in %h) -> !tile.tile<16x64xui8, #tile.mma<1x1x8>> {
+      %v = tgl.read %w[%j, %q] : !tgl.tensor<[N, H], ui8>
+      tile.yield %v : i32
+    }
+    %r = tile.vectors (%i in %m, %k in %d) -> !tile.tile<8x128xbf16, #tile.mma<1x1x8>> {
+      %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, K], bf16>
+      tile.yield %v : f32
+    }
+    // CHECK: tile.operand (%j in %{{.*}}, %k in %{{.*}}) (%word = %{{.*}} : !tile.tile<16x64xui8, #tile.mma<1x1x8>>) -> !tile.tile<16x128xbf16, #tile.mma<1x1x8>> {
+    %a = tile.operand (%j in %n, %k in %d) (%word = %p : !tile.tile<16x64xui8, #tile.mma<1x1x8>>) -> !tile.tile<16x128xbf16, #tile.mma<1x1x8>> {
+      %v = arith.sitofp %word : i32 to f32
+      tile.yield %v : f32
+    }
+    %b = tile.operand (%i in %m, %k in %d) (%v = %r : !tile.tile<8x128xbf16, #tile.mma<1x1x8>>) -> !tile.tile<8x128xbf16, #tile.mma<1x1x8>> {
+      tile.yield %v : f32
+    }
+    %z = tile.zero : !tile.tile<16x8xf32, #tile.mma<1x1x8>>
+    // CHECK: tile.mma %{{.*}}, %{{.*}}, %{{.*}} : !tile.tile<16x128xbf16, #tile.mma<1x1x8>>, !tile.tile<8x128xbf16, #tile.mma<1x1x8>>, !tile.tile<16x8xf32, #tile.mma<1x1x8>>
+    %c = tile.mma %a, %b, %z : !tile.tile<16x128xbf16, #tile.mma<1x1x8>>, !tile.tile<8x128xbf16, #tile.mma<1x1x8>>, !tile.tile<16x8xf32, #tile.mma<1x1x8>>
+    // CHECK: tile.sum_warps %{{.*}} in %[[X]] : !tile.tile<16x8xf32, #tile.mma<1x1x8>>, !tile.scratch<8x8x16xf32> -> !tile.tile<16x8xf32, #tile.linear<256>>
+    %s = tile.sum_warps %c in %scratch : !tile.tile<16x8xf32, #tile.mma<1x1x8>>, !tile.scratch<8x8x16xf32> -> !tile.tile<16x8xf32, #tile.linear<256>>
+    tile.store (%j in %n, %i in %m) (%v = %s : !tile.tile<16x8xf32, #tile.linear<256>>) {
+      tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+      tile.yield
+    }
+  }
+}

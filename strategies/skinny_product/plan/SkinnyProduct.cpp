@@ -65,6 +65,14 @@ private:
     return checkAccesses();
   }
 
+  /// A weight of packed numbers is expected to match, one of others (an image behind a function) is
+  /// not.
+  bool failIfPacked(mlir::Operation *where, const Twine &reason, const Twine &edit) {
+    fail(where, reason, edit);
+    why.isOther = !plan.isPacked;
+    return false;
+  }
+
   //===--- Factors ---===//
 
   /// The factors that vary with columns, and with rows or nothing.
@@ -73,7 +81,7 @@ private:
     if (!contraction || !sum.getType().isF32())
       return failAsOther(sum, describe(sum) + " adds up no products of floats");
     if (contraction->factors.size() != 2)
-      return failAsOther(sum, describe(sum) + " has more than two factors");
+      return failOfFactors(*contraction);
     auto statementAxes = [&](const tgl::Contraction::Factor &factor) {
       tgl::AxisSet result;
       for (BlockArgument axis : factor.axes)
@@ -85,14 +93,33 @@ private:
       const auto &weight = contraction->factors[number],
                  &activation = contraction->factors[1 - number];
       tgl::AxisSet ofWeight = statementAxes(weight), ofActivation = statementAxes(activation);
-      bool hasColumns = any_of(
-          ofWeight, [&](BlockArgument axis) { return !ofActivation.contains(axis); });
+      bool hasColumns =
+          any_of(ofWeight, [&](BlockArgument axis) { return !ofActivation.contains(axis); });
       if (!hasColumns || !isComputed(weight.value))
         continue;
       plan.products.push_back({sum, weight.value, activation.value, mlir::Type(), 0, 0});
+      plan.isPacked |= isPacked(weight.value);
       return true;
     }
     return failAsOther(sum, describe(sum) + " has no factor that is computed from packed numbers");
+  }
+
+  /// Where one of more than two factors is packed, and has few rows, somebody expects a match.
+  bool failOfFactors(const tgl::Contraction &contraction) {
+    tgl::ReduceOp sum = contraction.reduce;
+    std::string reason = describe(sum) + " has more than two factors";
+    for (const tgl::Contraction::Factor &factor : contraction.factors) {
+      SmallVector<unsigned> others;
+      for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
+        if (!factor.axes.contains(axes.getAxes()[axis]))
+          others.push_back(axis);
+      std::optional<int64_t> points = tgl::knownPoints(axes, others);
+      if (isPacked(factor.value) && others.size() < axes.getAxes().size() && points &&
+          *points <= mostSkinnyRows)
+        return fail(sum, reason,
+                    "round the product of those that vary with columns, as in `bf16(...)`");
+    }
+    return failAsOther(sum, reason);
   }
 
   /// Whether it is another value than an element of 16 or 32 bits.
@@ -100,6 +127,19 @@ private:
     auto read = value.getDefiningOp<tgl::ReadOp>();
     return !read || !isa<mlir::FloatType>(read.getTensorType().getElementType()) ||
            read.getTensorType().getElementType().getIntOrFloatBitWidth() < 16;
+  }
+
+  /// Whether it is computed from numbers of fewer bits than it has.
+  bool isPacked(mlir::Value value) {
+    SetVector<mlir::Operation *> slice;
+    collect(value, slice);
+    return any_of(slice, [](mlir::Operation *inner) {
+      auto read = dyn_cast<tgl::ReadOp>(inner);
+      if (!read)
+        return false;
+      mlir::Type element = read.getTensorType().getElementType();
+      return isa<mlir::IntegerType>(element) || element.getIntOrFloatBitWidth() < 16;
+    });
   }
 
   //===--- Axes ---===//
@@ -116,8 +156,8 @@ private:
       BlockArgument argument = axes.getAxes()[axis];
       std::optional<int64_t> points = tgl::knownPoints(axes, {axis});
       if (!points || tgl::getAxisRange(axes, axis).lo.asConstant() != 0)
-        return fail(op, "the size of " + namesOf(argument) + " is not known when compiling",
-                    "compile for known sizes (-d), as PyTorch calls and bench do");
+        return failIfPacked(op, "the size of " + namesOf(argument) + " is not known when compiling",
+                            "compile for known sizes (-d), as PyTorch calls and bench do");
       if (!ofWeights.contains(argument)) {
         plan.rows.push_back(axis);
       } else if (!ofActivations.contains(argument) &&
@@ -183,14 +223,15 @@ private:
     tgl::ReduceOp sum = one.reduce;
     tgl::AxesOp summed = axesOfOp(sum);
     if (sum.getFiltered())
-      return fail(sum, describe(sum) + " has a condition");
+      return failIfPacked(sum, describe(sum) + " has a condition");
     if (summed.getAxes().size() != 1)
-      return fail(sum, describe(sum) + " runs over several axes",
-                  "write it over one, with `k // 128` for the group");
+      return failIfPacked(sum, describe(sum) + " runs over several axes",
+                          "write it over one, with `k // 128` for the group");
     std::optional<int64_t> depth = tgl::knownPoints(summed);
     if (!depth || tgl::getAxisRange(summed, 0).lo.asConstant() != 0)
-      return fail(sum, "the range of " + describe(sum) + " is not known when compiling, from 0 on",
-                  "compile for known sizes (-d), as PyTorch calls and bench do");
+      return failIfPacked(
+          sum, "the range of " + describe(sum) + " is not known when compiling, from 0 on",
+          "compile for known sizes (-d), as PyTorch calls and bench do");
     one.depth = *depth;
     Numbers weight = numbersOf(one.weight), activation = numbersOf(one.activation);
     mlir::MLIRContext *context = sum.getContext();
@@ -199,13 +240,15 @@ private:
     else if (weight.ofF16 && activation.ofF16)
       one.element = mlir::Float16Type::get(context);
     else
-      return fail(sum, "the factors of " + describe(sum) + " are not both numbers of bf16, or of f16",
-                  "round the computed one to the other's type, as in `bf16(...)`");
+      return failIfPacked(
+          sum, "the factors of " + describe(sum) + " are not both numbers of bf16, or of f16",
+          "round the computed one to the other's type, as in `bf16(...)`");
     one.vector = vectorOf(one);
     if (one.vector < leastVector)
-      return fail(sum, describe(sum) + " has " + std::to_string(one.depth) + " terms, no multiple of " +
-                           std::to_string(leastVector),
-                  "pad the sum with zeros");
+      return failIfPacked(sum,
+                          describe(sum) + " has " + std::to_string(one.depth) +
+                              " terms, no multiple of " + std::to_string(leastVector),
+                          "pad the sum with zeros");
     return true;
   }
 
@@ -227,7 +270,8 @@ private:
     int64_t vector = mostVector;
     for (mlir::Operation *inner : slice) {
       auto read = dyn_cast<tgl::ReadOp>(inner);
-      if (!read || !is_contained(read.getIndices(), k))
+      if (!read || !is_contained(read.getIndices(), k) ||
+          !tgl::axesOf(read.getResult()).contains(axes.getAxes()[plan.column]))
         continue;
       int64_t run = mostVector;
       for (const ValueExpr &subscript : read.getSubscriptExprs())
@@ -312,6 +356,12 @@ Matched<SkinnyProductShape> tegula::chooseSkinnyProductShape(const SkinnyProduct
   shape.vector = mostVector;
   for (const SkinnyFactors &one : plan.products)
     shape.vector = std::min(shape.vector, one.vector);
+  // All warps have a slice of a short sum, if short ones.
+  int64_t depth = 0;
+  for (const SkinnyFactors &one : plan.products)
+    depth = std::max(depth, one.depth);
+  while (shape.vector > usualVector / 2 && shape.depth() > depth)
+    shape.vector /= 2;
   SmallVector<StringRef> names;
   wanted.split(names, ',');
   for (int64_t columns : columnChoices)
@@ -336,6 +386,6 @@ Matched<SkinnyProductShape> tegula::chooseSkinnyProductShape(const SkinnyProduct
                         " columns fill less than a quarter of " +
                         std::to_string(target.multiprocessors) + " multiprocessors, " +
                         std::to_string(shape.columns) + " in a block",
-                    "", plan.op};
+                    "", plan.op, !plan.isPacked};
   return shape;
 }

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `y[i, j] = sum(x[i, k] * bf16(((w[j, k//2] >> 4*(k % 2)) & 15) * s[j, k//128]) for k)` with at most
-// 32 rows i: the time is that of reading w once. The weight is computed in the registers that tensor
-// cores take it from, so that no launch before it writes it, and no shared memory holds it.
+// `y[i, j] = sum(x[i, k] * bf16(((w[j, k//2] >> 4*(k % 2)) & 15) * s[j, k//128]) for k)` with at
+// most 32 rows i: the time is that of reading w once. The weight is computed in the registers that
+// tensor cores take it from, so that no launch before it writes it, and no shared memory holds it.
 //
 // One axis along which only the weight varies is the tile's columns; rows are all axes along which
 // it does not vary, packed to one tile; all others number blocks.
@@ -39,6 +39,7 @@ struct SkinnyProductPlan {
   int64_t numColumns = 0;
   int64_t batches = 1; ///< points of the other axes
   llvm::SmallVector<SkinnyFactors, 1> products;
+  bool isPacked = false; ///< whether a weight is computed from numbers of few bits
 
   bool isRow(unsigned axis) const { return llvm::is_contained(rows, axis); }
 };
@@ -48,8 +49,8 @@ Matched<SkinnyProductPlan> planSkinnyProduct(tgl::ParallelOp op);
 /// The most rows that a product is skinny with.
 inline constexpr int64_t mostSkinnyRows = 32;
 
-/// What a block has of the product: columns of the weight, and rows; neighbours along the sum that a
-/// lane has at a time.
+/// What a block has of the product: columns of the weight, and rows; neighbours along the sum that
+/// a lane has at a time.
 struct SkinnyProductShape {
   int64_t columns = 32, rows = 16, vector = 32;
 
