@@ -23,6 +23,8 @@ public:
   StringRef attributeName() const override { return SkinnyProductShape::attributeName; }
 
   Match match(ParallelOp op, const ScheduleRequest &request) const override {
+    if (!request.settings.empty())
+      return Mismatch{"`schedule` sets what it has not", "", op, true};
     return SkinnyProductMatch::make(op, planSkinnyProduct(op), [&](const SkinnyProductPlan &plan) {
       return chooseSkinnyProductShape(plan, request.target, request.tensorTile);
     });

@@ -67,7 +67,7 @@ private:
 
   /// A weight of packed numbers is expected to match, one of others (an image behind a function) is
   /// not.
-  bool failIfPacked(mlir::Operation *where, const Twine &reason, const Twine &edit) {
+  bool failIfPacked(mlir::Operation *where, const Twine &reason, const Twine &edit = "") {
     fail(where, reason, edit);
     why.isOther = !plan.isPacked;
     return false;
@@ -95,7 +95,9 @@ private:
       tgl::AxisSet ofWeight = statementAxes(weight), ofActivation = statementAxes(activation);
       bool hasColumns =
           any_of(ofWeight, [&](BlockArgument axis) { return !ofActivation.contains(axis); });
-      if (!hasColumns || !isComputed(weight.value))
+      // Tensor cores multiply bytes as they are.
+      bool areBytes = isReadOfF8(weight.value) && isReadOfF8(activation.value);
+      if (!hasColumns || !isComputed(weight.value) || areBytes)
         continue;
       plan.products.push_back({sum, weight.value, activation.value, mlir::Type(), 0, 0});
       plan.isPacked |= isPacked(weight.value);
@@ -127,6 +129,12 @@ private:
     auto read = value.getDefiningOp<tgl::ReadOp>();
     return !read || !isa<mlir::FloatType>(read.getTensorType().getElementType()) ||
            read.getTensorType().getElementType().getIntOrFloatBitWidth() < 16;
+  }
+
+  static bool isReadOfF8(mlir::Value value) {
+    auto read = value.getDefiningOp<tgl::ReadOp>();
+    mlir::Type element = read ? read.getTensorType().getElementType() : mlir::Type();
+    return element && isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
   }
 
   /// Whether it is computed from numbers of fewer bits than it has.
@@ -369,6 +377,8 @@ Matched<SkinnyProductShape> tegula::chooseSkinnyProductShape(const SkinnyProduct
       shape.columns = columns;
       return shape;
     }
+  if (any_of(names, [](StringRef name) { return !name.empty(); }))
+    return Mismatch{"a tile of another strategy is asked for", "", plan.op, true};
   auto blocksOf = [&](int64_t columns) {
     return plan.batches * int64_t(divideCeil(plan.numColumns, columns));
   };
