@@ -65,6 +65,15 @@ def main():
             run("cmake", "--build", build)
             run("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error")
 
+        # The program that docs/c-api.md shows, with a compiler's own commands.
+        [shown] = re.findall(r"```cpp\n(.*?)```", pathlib.Path(args.source, "docs/c-api.md").read_text(), re.S)
+        includes, lines = shown.split("\n\n", 1)
+        source = pathlib.Path(folder, "shown.cpp")
+        source.write_text(f"{includes}\nint main() {{\n{lines}\nreturn y == std::vector<float>(8, 2.0f) ? 0 : 1;\n}}\n")
+        run(args.cxx, "-std=c++20", "-Wall", "-Wextra", "-Werror", str(source), "-o", str(source.with_suffix("")),
+            f"-I{prefix}/include", f"-L{prefix}/lib", "-ltegula", f"-Wl,-rpath,{prefix}/lib")
+        run(str(source.with_suffix("")))
+
         if shutil.which("pkg-config"):
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", "tegula"], check=True,
                                    capture_output=True, text=True,

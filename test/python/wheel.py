@@ -30,6 +30,9 @@ with open("/proc/self/maps") as maps:
     loaded = {line.split()[-1] for line in maps if "libtegula" in line}
 assert loaded == {os.path.join(folder, "libtegula.so.0")}, loaded
 
+import tegula_eval
+assert tegula_eval.__version__ == tegula.__version__ == tegula.version()
+
 scale = tegula.compile("kernel scale(x: f32[N], s: f32) -> (y: f32[N]) { y[i] = s * x[i] }")
 y = array.array("f", [0, 0, 0])
 assert scale(array.array("f", [1, 2, 3]), 2.0, out=y) is y and y.tolist() == [2, 4, 6]
