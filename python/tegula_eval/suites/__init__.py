@@ -7,9 +7,11 @@
   kernelbench_com    kernelbench.com's decks: a reference and its shapes
   robust_kbench      robust-kbench: forward and backward, several initialisations
   multikernelbench   MultiKernelBench: modules by category
+  tritonbench        TritonBench's T channel: a function and a test that calls it
   definitions        definitions and workloads as modules
   safetensors        tensors that a workload brings
   solutions          programs as solutions with traces, and solutions as modules
+  apply              programs swapped in where code calls an operator
   results            what became of a task, and our own score
   table              one report of all suites of a run
   registry           the adapters by name

@@ -1,9 +1,12 @@
 """`tegula-eval run`: what counts in a score and what does not, on KernelBench's form and FlashInfer-Bench's."""
 import json
 import os
+import re
 import signal
+import sys
 import threading
 import time
+import warnings
 
 import pytest
 import torch
@@ -12,8 +15,8 @@ from suite_files import (RMS, flashinfer, outcomes, records, rms_definition, run
 
 from tegula_eval import cli
 from tegula_eval.commands import exit_codes
-from tegula_eval.program import runner
-from tegula_eval.suites import definitions, results
+from tegula_eval.program import library, runner
+from tegula_eval.suites import apply, definitions, results
 from tegula_eval.suites.suite import make_task
 
 try:
@@ -227,3 +230,56 @@ def test_a_run_that_is_stopped_keeps_its_results(tmp_path, programs, capsys):
     assert outcomes(told) == {"rmsnorm_h32": "right", "slow_h32": "left"} and len(records(tmp_path / "out", SUITE)) == 1
     said = capsys.readouterr()
     assert "1 of 1 right (100.0 %), stopped before the end" in said.out and "the same command goes on" in said.err
+
+
+def solutions_of(tmp_path, programs):
+    folder = flashinfer(tmp_path / "trace", rms_definition(), workload("a", {"batch_size": 7}))
+    assert run(SUITE, folder, tmp_path / "out", f"--programs={programs}", f"--solutions={tmp_path / 'made'}", "--seeds=1")[0] == 0
+    return apply.enable(folder, tmp_path / "made")
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """The package tegula of the build tree, which a solution imports."""
+    place = library.package_path()
+    if place is None:
+        pytest.skip("the build tree has no package tegula")
+    monkeypatch.setattr(sys, "path", [str(place), *sys.path])
+
+
+def test_apply(tmp_path, programs, package):
+    """The program runs on what the definition says. Anything else goes to the fallback, and is told once."""
+    x, weight = torch.randn(5, 32).bfloat16(), torch.rand(32).bfloat16()
+    space = {}
+    exec(rms_definition()["reference"], space)
+    called = []
+
+    @apply.apply("rmsnorm_h32")
+    def norm(hidden_states, weight):
+        called.append(hidden_states.shape)
+        return "fallback"
+    with solutions_of(tmp_path, programs) as solutions, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(norm(x, weight), space["run"](x, weight))
+        assert torch.equal(norm(x, weight=weight), space["run"](x, weight)) and not called
+        output = torch.full_like(x, 7)
+        assert apply.apply("rmsnorm_h32", args=(x, weight, output)) is None
+        assert torch.equal(output, space["run"](x, weight))
+        warnings.simplefilter("default")
+        for given, why in (((x[:, :16], weight), "has 16 for the axis 'hidden_size', which is 32"), ((x.float(), weight), "is bfloat16, not float32"),
+                           ((x, weight[None]), "has 1 dims, not 2"), ((x, 3), "is a tensor, not int")):
+            with pytest.warns(apply.Swapped, match=re.escape(why)):
+                assert norm(*given) == "fallback"
+        with pytest.warns(apply.Swapped, match="there is no solution for it"):
+            assert apply.apply("gemm", args=(x,), fallback=lambda one: "own") == "own"
+        warnings.simplefilter("error")
+        assert norm(x.float(), weight) == "fallback"  # told already
+        with pytest.raises(apply.Unfit, match="no fallback is given"):
+            apply.apply("rmsnorm_h32", args=(x.float(), weight))
+        # What a solution raises is not hidden.
+        solutions.by_name["rmsnorm_h32"].run = lambda *_: 1 / 0
+        with pytest.raises(ZeroDivisionError):
+            norm(x, weight)
+    assert norm(x, weight) == "fallback"  # no longer enabled
+    with pytest.raises(apply.TaskError, match="holds no solution"):
+        apply.enable(tmp_path / "trace", tmp_path)

@@ -230,3 +230,46 @@ def test_tolerances(ours, theirs, rule, passes):
     told = tolerance.measure([torch.tensor(ours)], [torch.tensor(theirs)], rule)
     assert told["passes"] is passes, told
     json.dumps(told, allow_nan=False)
+
+
+TRITONBENCH = f'''
+import torch
+
+def scale_add(input, other, alpha=1, out=None):
+    return input * alpha + other
+
+{"#" * 146}
+
+import torch
+
+def test_scale_add():
+    results = {{}}
+    one = torch.tensor([1.0, 2.0, 3.0], device='cuda')
+    results["test_case_1"] = scale_add(one, torch.ones(3).cuda())
+    two = torch.randn(2, 4).to("cuda")
+    found = scale_add(two, other=two, alpha=0.5)
+    results["test_case_2"] = found
+    results["test_case_3"] = scale_add(one, one, out=torch.empty(3))
+    return results
+'''
+
+
+def test_tritonbench(tmp_path):
+    """Each call of the test is a workload; one that writes into what it is given is told, and does not count."""
+    (tmp_path / "scale_add.py").write_text(TRITONBENCH)
+    (tmp_path / "odd.py").write_text("def odd(x):\n    return x\n")
+    program = "kernel scale_add(input: f32[..., N], other: f32[..., N], alpha: f32 = 1.0) -> (y: f32[..., N]) {\n" \
+              "  y[..., j] = input[..., j] * alpha + other[..., j]\n}"
+    folder = programs(tmp_path / "p", scale_add=program, odd=program)
+    code, told = run("tritonbench", tmp_path, tmp_path / "out", folder, "--seeds=1")
+    assert [one["outcome"] for one in records(tmp_path / "out", "tritonbench")] == ["right", "right", "task"]
+    assert code == exit_codes.NOT_RIGHT and outcomes(told) == {"scale_add": "task", "odd": "task"} and told["ours"]["judged"] == 0
+    (tmp_path / "scale_add.py").write_text(TRITONBENCH.replace('    results["test_case_3"]', '    # results["test_case_3"]'))
+    code, told = run("tritonbench", tmp_path, tmp_path / "out", folder, "--seeds=1", "--tasks=scale_add")
+    assert code == exit_codes.RIGHT and dict(told["theirs"])["execution accuracy"] == 1
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "scale_add.py").write_text(TRITONBENCH)
+    assert run("tritonbench", tmp_path, tmp_path / "out", f"--candidates={made}", "--tasks=scale_add")[0] == exit_codes.RIGHT
+    (made / "scale_add.py").write_text(TRITONBENCH.replace("* alpha", "* 1.02"))
+    assert run("tritonbench", tmp_path, tmp_path / "out", f"--candidates={made}", "--tasks=scale_add")[0] == exit_codes.NOT_RIGHT
