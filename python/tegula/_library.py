@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import os
+import re
 from typing import Any, Callable, Optional, Sequence, Union
 
 from ._errors import wrong_call
 from ._kernel import CPU, Kernel, Parameter, compile, literal
 from ._operators import put
 
+_WORD = re.compile(r"[^\W\d]\w*")
 
 def _declare(parameter: Parameter, letter: str, must_default: bool) -> str:
     """A parameter in PyTorch's schema language. `must_default`: one before it has a default, so that this one
@@ -67,9 +71,36 @@ def _dtypes() -> dict[str, Any]:
     return {name: getattr(torch, theirs) for name, theirs in names.items()}
 
 
+def _extreme(name: str) -> Callable:
+    def extreme(*values: Any) -> Any:
+        import torch
+
+        return functools.reduce(getattr(torch, name), values)
+
+    return extreme
+
+
+# What an expression of sizes calls; a function of floats gives a number, for which torch.compile compiles again.
+_FUNCTIONS = {
+    "max": _extreme("sym_max"), "min": _extreme("sym_min"), "where": lambda holds, yes, no: yes if holds else no,
+    "maximum": max, "minimum": min, "int": int, "abs": abs, "floor": math.floor, "ceil": math.ceil, "round": round,
+    "trunc": math.trunc, "sqrt": math.sqrt, "exp": math.exp, "exp2": lambda value: 2.0 ** value, "log": math.log,
+    "log2": math.log2,
+}
+
+
 def _evaluate(text: str, names: dict[str, Any]) -> Any:
-    """An expression of sizes: + - * // % and parentheses, with Python's meaning."""
-    return eval(text, {"__builtins__": {}}, names)  # noqa: S307: the compiler's own text
+    """An expression of sizes, with Python's meaning."""
+    return eval(text, {"__builtins__": {}, **_FUNCTIONS}, names)  # noqa: S307: the compiler's own text
+
+
+def _needed(description: dict) -> set[str]:
+    """The sizes that dims of arguments name, and those that these are made of."""
+    needed = {word for one in description["arguments"] for dim in one["dims"] for word in _WORD.findall(dim)}
+    for size in reversed(description["sizes"]):
+        if size["name"] in needed:
+            needed.update(_WORD.findall(size.get("definition", "")))
+    return needed
 
 
 def _sizes(description: dict, shapes: list) -> dict[str, Any]:
@@ -83,7 +114,10 @@ def _sizes(description: dict, shapes: list) -> dict[str, Any]:
         if len(shape) != len(argument["dims"]):
             raise wrong_call(f"'{argument['name']}' has dims {_dims(argument['dims'])}, the argument has shape "
                              f"{_dims(shape)}")
+    needed = _needed(description)
     for size in description["sizes"]:
+        if size["name"] not in needed:
+            continue
         bound = size.get("bound_by")
         names[size["name"]] = (shapes[bound["argument"]][bound["dim"]] if bound
                                else _evaluate(size["definition"], names))

@@ -191,7 +191,9 @@ class _Call:
         given = checked.values(self.module, [one.clone() if isinstance(one, torch.Tensor) else one for one in self.copies])
         with torch.no_grad():
             made = self._run(given)
-        checked.has_conditions = program.has_conditions()
+        conditions = program.conditions()
+        checked.conditions = sorted((place, dim) for name, kind, place in checked.arguments if kind == INPUT
+                                    for other, dim in conditions if other == name)
         exact, exact_inputs, depth = self._in_float64()
         expected = tensors[:len(tensors) - len(checked.returned)] if checked.returned else tensors
         names = program.outputs

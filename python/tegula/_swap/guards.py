@@ -169,9 +169,9 @@ class Checked:
     compared: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)  # shapes, of inputs that are tensors
     # Dims (input, dim) that were equal in all of these calls: they must be, where a program has one size for them.
     ties: list[list[tuple[int, int]]] = field(default_factory=list)
-    # The program has conditions on sizes. A call asks them, and falls back; what torch.compile makes cannot, and so has
-    # the program for the compared shapes alone.
-    has_conditions: bool = False
+    # Dims that the program's conditions on sizes depend on. A call asks the conditions, and falls back; what torch.compile
+    # makes cannot, and so has the program for the compared sizes of these dims alone.
+    conditions: list[tuple[int, int]] = field(default_factory=list)
 
     def same_class(self, other: Checked) -> bool:
         """Whether the two differ in sizes alone."""
@@ -194,7 +194,6 @@ class Checked:
     def widen(self, other: Checked) -> None:
         """Takes in the sizes of another call of this class."""
         self.compared += other.compared
-        self.has_conditions |= other.has_conditions
         for mine, theirs in zip(self.inputs, other.inputs):
             if isinstance(mine, TensorGuard):
                 mine.sizes = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(mine.sizes, theirs.sizes)]
@@ -202,10 +201,15 @@ class Checked:
                 mine.least, mine.most = min(mine.least, theirs.least), max(mine.most, theirs.most)
         self.ties = self._tied()
 
+    @property
+    def tensors(self) -> dict[int, int]:
+        """For the place of each input that is a tensor its number among these."""
+        return {place: number for number, place in enumerate(
+            place for place, one in enumerate(self.inputs) if isinstance(one, TensorGuard))}
+
     def _tied(self) -> list[list[tuple[int, int]]]:
-        places = [place for place, one in enumerate(self.inputs) if isinstance(one, TensorGuard)]
         groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        for number, place in enumerate(places):
+        for place, number in self.tensors.items():
             for dim, (least, most) in enumerate(self.inputs[place].sizes):
                 if least < most:
                     groups.setdefault(tuple(shapes[number][dim] for shapes in self.compared), []).append((place, dim))
@@ -217,15 +221,13 @@ class Checked:
             for other, other_dim in others:
                 if values[other].shape[other_dim] != size:
                     return True
-        if not self.has_conditions or not torch.compiler.is_compiling():
+        if not self.conditions or not torch.compiler.is_compiling():
             return False
-        tensors = [value for value, guard in zip(values, self.inputs) if isinstance(guard, TensorGuard)]
         for shapes in self.compared:
             is_same = True
-            for tensor, shape in zip(tensors, shapes):
-                for size, wanted in zip(tensor.shape, shape):
-                    if size != wanted:
-                        is_same = False
+            for place, dim in self.conditions:
+                if values[place].shape[dim] != shapes[self.tensors[place]][dim]:
+                    is_same = False
             if is_same:
                 return False
         return True

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import re
 from typing import Any
 
 from .._kernel import Kernel
 from .._library import register
 
+_WORD = re.compile(r"[^\W\d]\w*")
 # Emptied when the interpreter ends: what torch.compile keeps of a model for good then reaches no kernel.
 _made: dict[str, tuple[Any, Kernel, list[Kernel]]] = {}
 atexit.register(_made.clear)
@@ -33,12 +35,28 @@ class Program:
         # The tensors whose gradients the backward kernels give.
         self.differentiable = frozenset(one.name.removeprefix("grad_") for gradient in gradients for one in gradient.outputs)
 
-    def has_conditions(self) -> bool:
-        """Whether the kernel compiled last takes some sizes alone."""
-        kernel = _made[self._digest][1]
-        dims = [dim for one in self.inputs for dim in one.dims if dim != "..."]
-        return any(not dim.isidentifier() and not dim.isdigit() for dim in dims) or any(
-            not one.condition.startswith("inbounds ") for one in kernel.guards)
+    def conditions(self) -> set[tuple[str, int]]:
+        """Of the kernel compiled last, the dims of arguments (name, dim) that its conditions on sizes depend on."""
+        description = _made[self._digest][1]._any().description
+        arguments, sizes = description["arguments"], {one["name"]: one for one in description["sizes"]}
+
+        def dims_of(text: str) -> set[tuple[str, int]]:
+            found = set()
+            for word in _WORD.findall(text):
+                bound = sizes.get(word, {}).get("bound_by")
+                if bound:
+                    found.add((arguments[bound["argument"]]["name"], bound["dim"]))
+                elif word in sizes:
+                    found |= dims_of(sizes[word]["definition"])
+            return found
+
+        found = {(one["name"], place) for one in arguments if one["role"] in ("in", "inout")
+                 for place, dim in enumerate(one["dims"]) if not dim.isidentifier() and not dim.isdigit()}
+        for one in description["guards"]:
+            condition = one["condition"].partition(" : ")[0]
+            if not condition.startswith("inbounds "):  # that indices have 64 bits
+                found |= dims_of(condition)
+        return found
 
     def synchronize(self) -> None:
         _made[self._digest][1].synchronize()

@@ -139,6 +139,21 @@ class TestLibrary:
         x = torch.randn(3, 7, device=device)
         torch.testing.assert_close(program.module()(x), 2 * x)
 
+    def test_sizes_that_are_functions(self, register, device):
+        op = register("""kernel sizes(x: f32[N], q: f32[H, D], g: f32[G, D]) -> (a: f32[P], b: f32[Q], c: f32[S], o: f32[H])
+          where P = maximum(2, N - 3), Q = int(0.5*N), S = where(N < 6, 1, 2), R = H/G {
+          a[i in P] = x[0]
+          b[i in Q] = x[0]
+          c[i in S] = x[0]
+          o[(e in G, r in R)] = sum(q[(e, r), d] * g[e, d] for d)
+        }""")
+        compiled = torch.compile(lambda x, q, g: op(x, q, g), backend="aot_eager", fullgraph=True, dynamic=True)
+        for count in (4, 5, 6, 7):
+            arguments = [torch.ones(*shape, device=device) for shape in ((count,), (2 * count, 3), (count, 3))]
+            shapes = [(max(2, count - 3),), (count // 2,), (1 if count < 6 else 2,), (2 * count,)]
+            assert [tuple(one.shape) for one in op(*arguments)] == shapes
+            assert [tuple(one.shape) for one in compiled(*arguments)] == shapes
+
     def test_settings_are_the_defaults_of_constants(self, register, device):
         text = """
         kernel times_backward(grad_y: T[N], factor: int = 1) -> (grad_x: T[N]) { grad_x[i] = factor * grad_y[i] }
