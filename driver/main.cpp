@@ -21,9 +21,10 @@ using namespace llvm;
 using namespace tegula;
 
 static const Command *const commands[] = {
-    &checkCommand,         &compileCommand, &runCommand,     &benchCommand,  &bisectCommand,
-    &proveCommand,         &tuneCommand,    &fmtCommand,     &fixCommand,    &explainCommand,
-    &explainLayoutCommand, &passesCommand,  &grammarCommand, &promptCommand, &mcpCommand};
+    &checkCommand,  &compileCommand, &runCommand,     &benchCommand,
+    &bisectCommand, &proveCommand,   &tuneCommand,    &fmtCommand,
+    &fixCommand,    &gradCommand,    &explainCommand, &explainLayoutCommand,
+    &passesCommand, &grammarCommand, &promptCommand,  &mcpCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";

@@ -1,0 +1,403 @@
+//===- Builder.cpp - New values over a checked program -----------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "grad/Builder.h"
+
+#include "grad/Match.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+using namespace tegula::checked;
+
+namespace tegula::grad {
+
+const Var *Builder::newAxis(StringRef name, const IndexExpr &lo, const IndexExpr &hi) {
+  Var fresh;
+  fresh.id = static_cast<unsigned>(program.vars.size());
+  fresh.name = name.str();
+  fresh.lo = lo;
+  fresh.hi = hi;
+  program.vars.push_back(std::move(fresh));
+  return &program.vars.back();
+}
+
+const Tensor *Builder::newTensor(StringRef name, DType type, std::vector<IndexExpr> dims,
+                                 Tensor::Kind kind) {
+  Tensor fresh;
+  fresh.kind = kind;
+  fresh.name = name.str();
+  fresh.type = type;
+  fresh.dims = std::move(dims);
+  program.tensors.push_back(std::move(fresh));
+  return &program.tensors.back();
+}
+
+Expr *Builder::make(Expr::Kind kind, DType type) {
+  program.exprs.emplace_back();
+  Expr *result = &program.exprs.back();
+  result->kind = kind;
+  result->type = type;
+  return result;
+}
+
+Expr *Builder::copy(const Expr *value) {
+  Expr made = *value; // the deque may grow while it is copied
+  program.exprs.push_back(std::move(made));
+  return &program.exprs.back();
+}
+
+bool isNumber(const Expr *value, double number) {
+  if (value->kind == Expr::Widen || (value->kind == Expr::Convert && value->isWeak))
+    return isNumber(value->operands[0], number);
+  if (value->kind == Expr::Index)
+    return value->index.asConstant() == static_cast<int64_t>(number) &&
+           number == static_cast<double>(static_cast<int64_t>(number));
+  if (value->kind != Expr::Constant)
+    return false;
+  return isFloat(value->type) ? value->floatValue == number
+                              : static_cast<double>(value->intValue) == number;
+}
+
+unsigned weigh(const Expr *value, unsigned bound) {
+  unsigned total = 0;
+  auto visit = [&](auto &&self, const Expr *at) -> void {
+    if (total >= bound)
+      return;
+    if (const Expr *x = matchWhole(at)) {
+      ++total;
+      self(self, x);
+      return;
+    }
+    bool isQuiet = at->kind == Expr::Widen || at->kind == Expr::Constant ||
+                   at->kind == Expr::Index || at->kind == Expr::Scalar;
+    total += isQuiet ? 0 : at->kind == Expr::Reduce || at->kind == Expr::Scan ? 8 : 1;
+    for (const Expr *operand : at->operands)
+      self(self, operand);
+    if (at->filter)
+      self(self, at->filter);
+    if (at->guard)
+      self(self, at->guard);
+  };
+  visit(visit, value);
+  return total;
+}
+
+const Expr *Builder::number(double value) {
+  Expr *result = make(Expr::Constant, DType::F32);
+  result->floatValue = value;
+  return result;
+}
+
+const Expr *Builder::index(const IndexExpr &value) {
+  Expr *result = make(Expr::Index, DType::I64);
+  result->index = value;
+  return result;
+}
+
+static DType floatTypeOf(std::initializer_list<const Expr *> values) {
+  for (const Expr *value : values)
+    if (value->type == DType::F64)
+      return DType::F64;
+  return DType::F32;
+}
+
+const Expr *Builder::unary(checked::Unary op, const Expr *value) {
+  Expr *result = make(Expr::Unary, floatTypeOf({value}));
+  result->unary = op;
+  result->operands = {value};
+  return result;
+}
+
+const Expr *Builder::binary(checked::Binary op, const Expr *lhs, const Expr *rhs) {
+  Expr *result = make(Expr::Binary, floatTypeOf({lhs, rhs}));
+  result->binary = op;
+  result->operands = {lhs, rhs};
+  return result;
+}
+
+static bool isNegation(const Expr *value) {
+  return value->kind == Expr::Unary && value->unary == Unary::Neg;
+}
+
+const Expr *Builder::add(const Expr *lhs, const Expr *rhs) {
+  if (isNumber(lhs, 0))
+    return rhs;
+  if (isNumber(rhs, 0))
+    return lhs;
+  if (isNegation(rhs))
+    return sub(lhs, rhs->operands[0]);
+  return binary(checked::Binary::Add, lhs, rhs);
+}
+
+const Expr *Builder::sub(const Expr *lhs, const Expr *rhs) {
+  if (isNumber(rhs, 0))
+    return lhs;
+  if (isNumber(lhs, 0))
+    return neg(rhs);
+  return binary(checked::Binary::Sub, lhs, rhs);
+}
+
+const Expr *Builder::mul(const Expr *lhs, const Expr *rhs) {
+  if (isNumber(lhs, 1))
+    return rhs;
+  if (isNumber(rhs, 1))
+    return lhs;
+  if (isNumber(lhs, -1))
+    return neg(rhs);
+  if (isNumber(rhs, -1))
+    return neg(lhs);
+  if (isNegation(lhs))
+    return neg(mul(lhs->operands[0], rhs));
+  if (isNegation(rhs))
+    return neg(mul(lhs, rhs->operands[0]));
+  return binary(checked::Binary::Mul, lhs, rhs);
+}
+
+const Expr *Builder::div(const Expr *lhs, const Expr *rhs) {
+  if (isNumber(rhs, 1))
+    return lhs;
+  if (isNegation(lhs))
+    return neg(div(lhs->operands[0], rhs));
+  return binary(checked::Binary::Div, lhs, rhs);
+}
+
+const Expr *Builder::neg(const Expr *value) {
+  if (isNegation(value))
+    return value->operands[0];
+  if (value->kind == Expr::Constant && isFloat(value->type))
+    return number(-value->floatValue);
+  if (value->kind == Expr::Binary && value->binary == checked::Binary::Sub)
+    return binary(checked::Binary::Sub, value->operands[1], value->operands[0]);
+  return unary(checked::Unary::Neg, value);
+}
+
+const Expr *Builder::compare(checked::Binary op, const Expr *lhs, const Expr *rhs) {
+  Expr *result = make(Expr::Binary, DType::Bool);
+  result->binary = op;
+  result->operands = {lhs, rhs};
+  return result;
+}
+
+/// The parts that `and` joins.
+static void conjuncts(const Expr *condition, SmallVectorImpl<const Expr *> &into) {
+  if (condition->kind == Expr::Binary && condition->binary == checked::Binary::And) {
+    conjuncts(condition->operands[0], into);
+    conjuncts(condition->operands[1], into);
+    return;
+  }
+  into.push_back(condition);
+}
+
+const Expr *Builder::both(const Expr *lhs, const Expr *rhs) {
+  if (!lhs || !rhs)
+    return lhs ? lhs : rhs;
+  SmallVector<const Expr *> known, more;
+  conjuncts(lhs, known);
+  conjuncts(rhs, more);
+  const Expr *result = lhs;
+  for (const Expr *one : more) {
+    if (is_contained(known, one))
+      continue;
+    known.push_back(one);
+    result = compare(checked::Binary::And, result, one);
+  }
+  return result;
+}
+
+const Expr *Builder::either(const Expr *lhs, const Expr *rhs) {
+  if (!lhs || !rhs)
+    return nullptr; // one of them always holds
+  if (lhs == rhs)
+    return lhs;
+  return compare(checked::Binary::Or, lhs, rhs);
+}
+
+const Expr *Builder::negate(const Expr *condition) {
+  if (condition->kind == Expr::Unary && condition->unary == checked::Unary::Not)
+    return condition->operands[0];
+  Expr *result = make(Expr::Unary, DType::Bool);
+  result->unary = checked::Unary::Not;
+  result->operands = {condition};
+  return result;
+}
+
+const Expr *Builder::where(const Expr *condition, const Expr *yes, const Expr *no) {
+  Expr *result = make(Expr::Where, floatTypeOf({yes, no}));
+  result->operands = {condition, yes, no};
+  return result;
+}
+
+const Expr *Builder::select(const Expr *condition, const Expr *value) {
+  if (!condition || isNumber(value, 0))
+    return value;
+  return where(condition, value, number(0));
+}
+
+const Expr *Builder::read(const Tensor *tensor, ArrayRef<IndexExpr> subscripts) {
+  Expr *result = make(Expr::Read, computeType(tensor->type));
+  result->tensor = tensor;
+  result->subscripts = subscripts.vec();
+  return result;
+}
+
+const Expr *Builder::reduce(checked::Reduction reduction, ArrayRef<const Var *> vars,
+                            const Expr *value, const Expr *filter) {
+  if (vars.empty() && reduction == checked::Reduction::Sum)
+    return select(filter, value);
+  Expr *result = make(Expr::Reduce, value->type);
+  result->reduction = reduction;
+  result->vars = vars.vec();
+  result->filter = filter;
+  result->operands = {value};
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Substitution
+//===----------------------------------------------------------------------===//
+
+IndexExpr Builder::substitute(const IndexExpr &index, const Replacement &replacement) {
+  return index.substitute([&](const IndexVar &at) -> std::optional<IndexExpr> {
+    if (at.isSymbol())
+      return std::nullopt;
+    auto found = replacement.find(at.position());
+    if (found != replacement.end())
+      return found->second;
+    if (program.vars[at.position()].kind != Var::Data)
+      return std::nullopt;
+    const Expr *old = program.vars[at.position()].data;
+    const Expr *data = substitute(old, replacement);
+    if (data == old)
+      return std::nullopt;
+    Var fresh = program.vars[at.position()];
+    fresh.id = static_cast<unsigned>(program.vars.size());
+    fresh.data = data;
+    fresh.lo = substitute(fresh.lo, replacement);
+    fresh.hi = substitute(fresh.hi, replacement);
+    program.vars.push_back(fresh);
+    return IndexExpr::dim(fresh.id);
+  });
+}
+
+const Expr *Builder::substitute(const Expr *value, const Replacement &replacement) {
+  DenseMap<const Expr *, const Expr *> done;
+  auto visit = [&](auto &&self, const Expr *at) -> const Expr * {
+    if (!at)
+      return at;
+    if (const Expr *known = done.lookup(at))
+      return known;
+    VarSet used;
+    freeVars(at, used);
+    if (none_of(used, [&](unsigned id) { return replacement.contains(id); }))
+      return done[at] = at;
+    // Bound vars whose ranges change become new ones.
+    Replacement inner = replacement;
+    Expr made = *at;
+    bool hasFresh = false;
+    for (const Var *&bound : made.vars) {
+      IndexExpr lo = substitute(bound->lo, inner), hi = substitute(bound->hi, inner);
+      if (lo == bound->lo && hi == bound->hi)
+        continue;
+      const Var *fresh = newAxis(bound->name, lo, hi);
+      inner[bound->id] = IndexExpr::dim(fresh->id);
+      bound = fresh;
+      hasFresh = true;
+    }
+    auto replace = [&](const Expr *part) -> const Expr * {
+      return !part ? part : hasFresh ? substitute(part, inner) : self(self, part);
+    };
+    for (const Expr *&operand : made.operands)
+      operand = replace(operand);
+    made.fill = replace(made.fill);
+    made.guard = replace(made.guard);
+    made.filter = replace(made.filter);
+    made.index = substitute(made.index, inner);
+    for (auto &[dim, first] : made.groups)
+      first = substitute(first, inner);
+    for (IndexExpr &subscript : made.subscripts)
+      subscript = substitute(subscript, inner);
+    for (IndexExpr &position : made.positions)
+      position = substitute(position, replacement);
+    for (auto &[numerator, denominator] : made.exact) {
+      numerator = substitute(numerator, inner);
+      denominator = substitute(denominator, inner);
+    }
+    program.exprs.push_back(std::move(made));
+    return done[at] = &program.exprs.back();
+  };
+  return visit(visit, value);
+}
+
+//===----------------------------------------------------------------------===//
+// Vars
+//===----------------------------------------------------------------------===//
+
+void Builder::freeVars(const IndexExpr &index, VarSet &into) const {
+  for (const IndexVar &at : index.variables()) {
+    if (at.isSymbol())
+      continue;
+    const Var &var = program.vars[at.position()];
+    if (var.kind == Var::Data)
+      freeVars(var.data, into);
+    else
+      into.insert(var.id);
+  }
+}
+
+void Builder::freeVars(const Expr *value, VarSet &into) const {
+  DenseSet<const Expr *> seen;
+  auto visit = [&](auto &&self, const Expr *at) -> void {
+    if (!seen.insert(at).second)
+      return;
+    if (at->kind == Expr::Let) {
+      self(self, at->let->value);
+      return;
+    }
+    if (!at->vars.empty()) {
+      // What the node binds is taken out of its own set.
+      VarSet own;
+      for (const Expr *operand : at->operands)
+        freeVars(operand, own);
+      if (at->filter)
+        freeVars(at->filter, own);
+      for (const Var *bound : at->vars) {
+        freeVars(bound->lo, own);
+        freeVars(bound->hi, own);
+      }
+      for (const Var *bound : at->vars)
+        own.remove(bound->id);
+      for (const IndexExpr &position : at->positions)
+        freeVars(position, own);
+      into.insert(own.begin(), own.end());
+      return;
+    }
+    forParts(at, [&](const Expr *part) { self(self, part); });
+    if (at->kind == Expr::Index)
+      freeVars(at->index, into);
+    for (const IndexExpr &subscript : at->subscripts)
+      freeVars(subscript, into);
+    for (const auto &[numerator, denominator] : at->exact) {
+      freeVars(numerator, into);
+      freeVars(denominator, into);
+    }
+  };
+  visit(visit, value);
+}
+
+bool Builder::dependsOn(const Expr *value, unsigned var) const {
+  VarSet used;
+  freeVars(value, used);
+  return used.contains(var);
+}
+
+bool Builder::usesData(const IndexExpr &index) const {
+  return any_of(index.variables(), [&](const IndexVar &at) {
+    return !at.isSymbol() && program.vars[at.position()].kind == Var::Data;
+  });
+}
+
+} // namespace tegula::grad

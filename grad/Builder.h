@@ -1,0 +1,117 @@
+//===- Builder.h - New values over a checked program -------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradients are made of the nodes that the checker makes: a checked program's own values and new
+// ones stand in one equation. The nodes are for printing (Writer.h), so conversions between types
+// that the language makes by itself are left out of new ones.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_GRAD_BUILDER_H
+#define TEGULA_GRAD_BUILDER_H
+
+#include "frontend/check/Checked.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include <optional>
+#include <string>
+
+namespace tegula::grad {
+
+using checked::Expr;
+using checked::Tensor;
+using checked::Var;
+
+/// Why there is no gradient, and where in the program that stands.
+struct Refusal {
+  std::string reason;
+  Span span;
+};
+
+/// One step of a program without calls and blocks: target[subscripts] = value for all points of
+/// `vars` where `guard` holds.
+struct Equation {
+  const Tensor *target = nullptr;
+  std::vector<const Var *> vars;
+  std::vector<IndexExpr> subscripts;
+  /// (dim, first member) of each subscript that is a group, as in checked::Expr.
+  std::vector<std::pair<unsigned, IndexExpr>> groups;
+  bool accumulate = false; // +=
+  const Expr *guard = nullptr;
+  const Expr *value = nullptr;
+  Span span;
+};
+
+using VarSet = llvm::SmallSetVector<unsigned, 8>;
+using Replacement = llvm::SmallDenseMap<unsigned, IndexExpr, 8>;
+
+class Builder {
+public:
+  explicit Builder(checked::Program &program) : program(program) {}
+
+  checked::Program &program;
+
+  const Var *newAxis(llvm::StringRef name, const IndexExpr &lo, const IndexExpr &hi);
+  const Tensor *newTensor(llvm::StringRef name, checked::DType type, std::vector<IndexExpr> dims,
+                          Tensor::Kind kind = Tensor::Temp);
+
+  const Expr *number(double value);
+  const Expr *index(const IndexExpr &value);
+  const Expr *unary(checked::Unary op, const Expr *value);
+  const Expr *binary(checked::Binary op, const Expr *lhs, const Expr *rhs);
+  const Expr *add(const Expr *lhs, const Expr *rhs);
+  const Expr *sub(const Expr *lhs, const Expr *rhs);
+  const Expr *mul(const Expr *lhs, const Expr *rhs);
+  const Expr *div(const Expr *lhs, const Expr *rhs);
+  const Expr *neg(const Expr *value);
+  const Expr *compare(checked::Binary op, const Expr *lhs, const Expr *rhs);
+  /// Null conditions hold.
+  const Expr *both(const Expr *lhs, const Expr *rhs);
+  const Expr *either(const Expr *lhs, const Expr *rhs);
+  const Expr *negate(const Expr *condition);
+  /// `value` where the condition holds, else 0.
+  const Expr *select(const Expr *condition, const Expr *value);
+  const Expr *where(const Expr *condition, const Expr *yes, const Expr *no);
+  const Expr *read(const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
+  const Expr *reduce(checked::Reduction reduction, llvm::ArrayRef<const Var *> vars,
+                     const Expr *value, const Expr *filter = nullptr);
+
+  Expr *make(Expr::Kind kind, checked::DType type);
+  Expr *copy(const Expr *value);
+
+  /// The value with other index expressions in place of vars. Vars that a reduction binds get
+  /// ranges of their own where those change.
+  const Expr *substitute(const Expr *value, const Replacement &replacement);
+  IndexExpr substitute(const IndexExpr &index, const Replacement &replacement);
+
+  /// Vars that the value depends on and does not bind itself; those behind data count.
+  void freeVars(const Expr *value, VarSet &into) const;
+  void freeVars(const IndexExpr &index, VarSet &into) const;
+  bool dependsOn(const Expr *value, unsigned var) const;
+  bool usesData(const IndexExpr &index) const;
+
+  const Var &var(unsigned id) const { return program.vars[id]; }
+
+  /// Calls `visit` for the value's own parts, not for what a subscript takes from data.
+  template <typename Visit> static void forParts(const Expr *value, Visit visit) {
+    for (const Expr *operand : value->operands)
+      visit(operand);
+    for (const Expr *part : {value->fill, value->guard, value->filter})
+      if (part)
+        visit(part);
+  }
+};
+
+bool isNumber(const Expr *value, double number);
+/// The number of operations in the value, counted up to a bound.
+unsigned weigh(const Expr *value, unsigned bound = 64);
+
+} // namespace tegula::grad
+
+#endif // TEGULA_GRAD_BUILDER_H

@@ -1,0 +1,377 @@
+//===- Derive.cpp - Reverse mode over a list of equations -----------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "grad/DeriveImpl.h"
+#include "grad/Match.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace llvm;
+using namespace tegula::checked;
+
+namespace tegula::grad {
+
+bool Deriver::refuse(Span span, const Twine &reason) {
+  refusal = {reason.str(), span};
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// What has a gradient
+//===----------------------------------------------------------------------===//
+
+/// Whether the value can change with an active tensor; not by which place is read.
+bool Deriver::isActive(const Expr *value) {
+  if (!isFloat(value->type))
+    return false;
+  auto known = activity.find(value);
+  if (known != activity.end())
+    return known->second;
+  bool result = value->kind == Expr::Read && active.contains(value->tensor);
+  if (value->fill)
+    result |= isActive(value->fill);
+  bool isConstant =
+      (value->kind == Expr::Convert || value->kind == Expr::Quantize) && !isFloat(value->target);
+  if (!isConstant && value->kind != Expr::Random)
+    for (const Expr *operand : value->operands)
+      result |= isActive(operand);
+  activity[value] = result;
+  return result;
+}
+
+void Deriver::findActive(ArrayRef<const Tensor *> wrt) {
+  active.insert(wrt.begin(), wrt.end());
+  for (const Equation &equation : equations) {
+    // Equations come in order: what a value reads is known. An answer about a tensor that becomes
+    // active later would be about an element that is not defined yet.
+    if (isFloat(equation.target->type) && isActive(equation.value)) {
+      active.insert(equation.target);
+      activity.clear();
+    }
+  }
+  activity.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// Adjoints
+//===----------------------------------------------------------------------===//
+
+bool Deriver::contribute(const Expr *read, const Expr *adjoint, const Expr *condition,
+                         ArrayRef<const Var *> domain, unsigned outer) {
+  if (read->fill && isActive(read->fill))
+    return refuse(read->span, "the value outside of '" + read->tensor->name +
+                                  "', which fill= gives, has a gradient of its own");
+  Contribution made = solve(b, read, adjoint, condition, domain, outer);
+  if (made.isRefused)
+    return refuse(read->span, "'" + read->tensor->name +
+                                  "' is read at an index between bounds that other indices or data "
+                                  "decide, which subscripts no dim alone");
+  adjoints[read->tensor].contributions.push_back(std::move(made));
+  return true;
+}
+
+/// Whether two sums have the same digits in each dim.
+static bool haveSameLayout(const Contribution &a, const Contribution &b) {
+  if (a.layout.size() != b.layout.size())
+    return false;
+  for (auto [x, y] : zip_equal(a.layout, b.layout)) {
+    if (x.size() != y.size())
+      return false;
+    for (auto [p, q] : zip_equal(x, y))
+      if (p->hi != q->hi)
+        return false;
+  }
+  return true;
+}
+
+static Equation equationOf(const Tensor *target, const Contribution &first, const Expr *value) {
+  Equation result;
+  result.target = target;
+  result.value = value;
+  for (auto [d, digits] : enumerate(first.layout)) {
+    IndexExpr subscript(0);
+    for (const Var *digit : digits) {
+      subscript = subscript * digit->hi + IndexExpr::dim(digit->id);
+      result.vars.push_back(digit);
+    }
+    result.subscripts.push_back(subscript);
+    if (digits.size() > 1)
+      result.groups.push_back({d, IndexExpr::dim(digits.front()->id)});
+  }
+  return result;
+}
+
+/// Sums of one layout are one equation, `=` the first time; scattered points are added after it.
+void Deriver::emitInto(const Tensor *target, std::vector<Contribution> &contributions) {
+  std::vector<bool> done(contributions.size());
+  bool isFirst = true;
+  for (size_t i = 0; i != contributions.size(); ++i) {
+    if (done[i] || contributions[i].isScatter)
+      continue;
+    const Contribution &first = contributions[i];
+    const Expr *value = first.value;
+    for (size_t k = i + 1; k != contributions.size(); ++k) {
+      const Contribution &other = contributions[k];
+      if (done[k] || other.isScatter || !haveSameLayout(first, other))
+        continue;
+      done[k] = true;
+      Replacement renamed;
+      for (auto [x, y] : zip_equal(first.layout, other.layout))
+        for (auto [p, q] : zip_equal(x, y))
+          renamed[q->id] = IndexExpr::dim(p->id);
+      value = b.add(value, b.substitute(other.value, renamed));
+    }
+    Equation made = equationOf(target, first, value);
+    made.accumulate = !isFirst;
+    isFirst = false;
+    backward.push_back(std::move(made));
+  }
+  if (isFirst) {
+    Contribution zero;
+    for (const IndexExpr &dim : target->dims)
+      zero.layout.push_back({b.newAxis("i", 0, dim)});
+    backward.push_back(equationOf(target, zero, b.number(0)));
+  }
+  for (const Contribution &contribution : contributions)
+    if (contribution.isScatter) {
+      Equation made = contribution.scatter;
+      made.target = target;
+      backward.push_back(std::move(made));
+    }
+}
+
+void Deriver::emitAdjoint(const Tensor *tensor, Adjoint &adjoint) {
+  std::vector<Contribution> &contributions = adjoint.contributions;
+  if (adjoint.seed) {
+    Contribution seed;
+    SmallVector<IndexExpr> subscripts;
+    for (auto [d, dim] : enumerate(tensor->dims)) {
+      seed.layout.push_back({b.newAxis(std::string(1, "ijklmnpqrstuv"[d % 13]), 0, dim)});
+      subscripts.push_back(IndexExpr::dim(seed.layout.back()[0]->id));
+    }
+    seed.value = b.read(adjoint.seed, subscripts);
+    contributions.insert(contributions.begin(), std::move(seed));
+  }
+  bool isWanted = wanted.contains(tensor);
+  // A small value of plain indices stands where it is used.
+  if (contributions.size() == 1 && !isWanted && !contributions[0].isScatter &&
+      weigh(contributions[0].value) <= 3 &&
+      all_of(contributions[0].layout, [](const auto &digits) { return digits.size() == 1; })) {
+    for (const auto &digits : contributions[0].layout)
+      adjoint.axes.push_back(digits[0]);
+    adjoint.formula = contributions[0].value;
+    return;
+  }
+  DType type = computeType(tensor->type);
+  if (!isWanted) {
+    adjoint.tensor = b.newTensor("grad_" + tensor->name, type, tensor->dims);
+    emitInto(adjoint.tensor, contributions);
+    return;
+  }
+  const Tensor *result =
+      b.newTensor("grad_" + tensor->name, tensor->type, tensor->dims, Tensor::Out);
+  gradients[tensor] = result;
+  bool isOne = all_of(contributions, [&](const Contribution &one) {
+    return !one.isScatter && haveSameLayout(one, contributions[0]);
+  });
+  // Several statements add up in the type of arithmetic and are rounded once.
+  if (isOne || result->type == type) {
+    emitInto(result, contributions);
+  } else {
+    const Tensor *sum = b.newTensor("sum_" + tensor->name, type, tensor->dims);
+    emitInto(sum, contributions);
+    Contribution copy;
+    SmallVector<IndexExpr> subscripts;
+    for (auto [d, dim] : enumerate(tensor->dims)) {
+      copy.layout.push_back({b.newAxis(std::string(1, "ijklmnpqrstuv"[d % 13]), 0, dim)});
+      subscripts.push_back(IndexExpr::dim(copy.layout.back()[0]->id));
+    }
+    backward.push_back(equationOf(result, copy, b.read(sum, subscripts)));
+  }
+  adjoint.tensor = result;
+}
+
+/// The tensor's adjoint, of which all contributions are there. Null where it is 0.
+Adjoint *Deriver::finish(const Tensor *tensor) {
+  auto found = adjoints.find(tensor);
+  if (found == adjoints.end())
+    return nullptr;
+  if (!found->second.isFinal) {
+    Adjoint &adjoint = found->second;
+    adjoint.isFinal = true;
+    adjoint.isMasked =
+        any_of(adjoint.contributions, [](const Contribution &one) { return one.isMasked; });
+    if (adjoint.contributions.empty())
+      adjoint.tensor = adjoint.seed;
+    else
+      emitAdjoint(tensor, adjoint);
+  }
+  return &found->second;
+}
+
+const Expr *Deriver::adjointAt(const Adjoint &adjoint, ArrayRef<IndexExpr> subscripts) {
+  if (!adjoint.formula)
+    return b.read(adjoint.tensor, subscripts);
+  Replacement at;
+  for (auto [axis, subscript] : zip_equal(adjoint.axes, subscripts))
+    at[axis->id] = subscript;
+  return b.substitute(adjoint.formula, at);
+}
+
+//===----------------------------------------------------------------------===//
+// Equations
+//===----------------------------------------------------------------------===//
+
+/// Functions that are infinite or no number somewhere, or whose derivatives are.
+static bool canBeInfinite(const Expr *value) {
+  if (const Expr *x = matchSigmoid(value))
+    return canBeInfinite(x);
+  bool isDangerous =
+      (value->kind == Expr::Unary && value->unary != Unary::Neg && value->unary != Unary::Abs &&
+       value->unary != Unary::Tanh && value->unary != Unary::Sin && value->unary != Unary::Cos) ||
+      (value->kind == Expr::Binary &&
+       (value->binary == Binary::Div || value->binary == Binary::Pow ||
+        value->binary == Binary::Mod)) ||
+      (value->kind == Expr::Reduce && value->reduction != Reduction::Sum &&
+       value->reduction != Reduction::Mean);
+  return isDangerous || any_of(value->operands, [](const Expr *one) { return canBeInfinite(one); });
+}
+
+bool Deriver::reverse(const Equation &equation) {
+  if (!active.contains(equation.target) || !isActive(equation.value))
+    return true;
+  Adjoint *adjoint = finish(equation.target);
+  if (!adjoint)
+    return true;
+  // The equation's own value is there already.
+  if (!equation.accumulate && !equation.guard && equation.target->type == equation.value->type &&
+      equation.target->kind == Tensor::Temp && weigh(equation.value) > 1)
+    stored[equation.value] = b.read(equation.target, equation.subscripts);
+  if (equation.value->kind == Expr::Scan)
+    return reverseScan(equation, *adjoint);
+  const Expr *g = adjointAt(*adjoint, equation.subscripts);
+  if (!equation.groups.empty() && g->kind == Expr::Read)
+    const_cast<Expr *>(g)->groups = equation.groups;
+  const Expr *condition = equation.guard;
+  if (adjoint->isMasked && canBeInfinite(equation.value))
+    condition = b.both(condition, b.compare(Binary::NE, g, b.number(0)));
+  if (equation.value->kind == Expr::Reduce)
+    return reverseReduction(equation, g, condition);
+  return descend(equation.value, g, condition, equation.vars,
+                 static_cast<unsigned>(equation.vars.size()));
+}
+
+static void tensorsOf(const Builder &b, const Expr *value, DenseSet<const Tensor *> &into) {
+  auto ofIndex = [&](const IndexExpr &index) {
+    for (const IndexVar &at : index.variables())
+      if (!at.isSymbol() && b.var(at.position()).kind == Var::Data)
+        tensorsOf(b, b.var(at.position()).data, into);
+  };
+  if (value->kind == Expr::Read)
+    into.insert(value->tensor);
+  Builder::forParts(value, [&](const Expr *part) { tensorsOf(b, part, into); });
+  if (value->kind == Expr::Index)
+    ofIndex(value->index);
+  for (const IndexExpr &subscript : value->subscripts)
+    ofIndex(subscript);
+  for (const Var *var : value->vars) {
+    ofIndex(var->lo);
+    ofIndex(var->hi);
+  }
+}
+
+static void tensorsOf(const Builder &b, const Equation &equation, DenseSet<const Tensor *> &into) {
+  tensorsOf(b, equation.value, into);
+  if (equation.guard)
+    tensorsOf(b, equation.guard, into);
+  // Subscripts and ranges as parts of a value.
+  Expr whole;
+  whole.subscripts = equation.subscripts;
+  whole.vars = equation.vars;
+  tensorsOf(b, &whole, into);
+}
+
+/// Of both parts what the gradients need.
+void Deriver::keepNeeded(Derivation &result) {
+  DenseSet<const Tensor *> needed;
+  for (const auto &entry : gradients)
+    needed.insert(entry.second);
+  auto prune = [&](std::vector<Equation> &from, std::vector<Equation> &to) {
+    for (Equation &equation : llvm::reverse(from)) {
+      if (!needed.contains(equation.target))
+        continue;
+      tensorsOf(b, equation, needed);
+      to.push_back(std::move(equation));
+    }
+    std::reverse(to.begin(), to.end());
+  };
+  prune(backward, result.backward);
+  if (save)
+    for (const Tensor *output : b.program.outputs)
+      if (needed.contains(output)) {
+        result.saved.push_back(output);
+        needed.erase(output);
+      }
+  prune(equations, result.forward);
+  // A temporary that points are added to begins as zeros of its whole size.
+  DenseSet<const Tensor *> defined;
+  std::vector<Equation> complete;
+  for (Equation &equation : result.forward) {
+    if (defined.insert(equation.target).second && equation.accumulate) {
+      Contribution zero;
+      for (const IndexExpr &dim : equation.target->dims)
+        zero.layout.push_back({b.newAxis("i", 0, dim)});
+      complete.push_back(equationOf(equation.target, zero, b.number(0)));
+    }
+    complete.push_back(std::move(equation));
+  }
+  result.forward = std::move(complete);
+}
+
+std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZeros) {
+  wanted.insert(wrt.begin(), wrt.end());
+  findActive(wrt);
+  Derivation result;
+  for (const Tensor *output : b.program.outputs)
+    if (active.contains(output)) {
+      const Tensor *seed =
+          b.newTensor("grad_" + output->name, output->type, output->dims, Tensor::In);
+      adjoints[output].seed = seed;
+      result.seeds.push_back(seed);
+    }
+  std::vector<Equation> order = equations;
+  for (const Equation &equation : llvm::reverse(order))
+    if (!reverse(equation))
+      return std::nullopt;
+  bool isAny = false;
+  for (const Tensor *tensor : wrt)
+    isAny |= finish(tensor) != nullptr;
+  if (!isAny) {
+    refuse({}, "no output of floats changes with a tensor of floats");
+    return std::nullopt;
+  }
+  for (const Tensor *tensor : wrt) {
+    if (!finish(tensor)) {
+      if (!keepsZeros)
+        continue;
+      adjoints[tensor].isFinal = true;
+      emitAdjoint(tensor, adjoints[tensor]);
+    }
+    result.gradients.push_back(gradients[tensor]);
+  }
+  keepNeeded(result);
+  return result;
+}
+
+std::optional<Derivation> derive(Builder &builder, std::vector<Equation> equations,
+                                 ArrayRef<const Tensor *> wrt, bool keepsZeros, bool save,
+                                 Refusal &refusal) {
+  return Deriver(builder, std::move(equations), save, refusal).run(wrt, keepsZeros);
+}
+
+} // namespace tegula::grad

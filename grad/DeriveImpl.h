@@ -1,0 +1,84 @@
+//===- DeriveImpl.h - The state of reverse mode ---------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Internal to Derive.cpp (equations and adjoints), DeriveValue.cpp (values of elements) and
+// DeriveReduction.cpp (reductions and scans).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_GRAD_DERIVEIMPL_H
+#define TEGULA_GRAD_DERIVEIMPL_H
+
+#include "grad/Derive.h"
+#include "grad/Solve.h"
+#include <map>
+
+namespace tegula::grad {
+
+/// What is known of the adjoint of one tensor.
+struct Adjoint {
+  std::vector<Contribution> contributions;
+  const Tensor *seed = nullptr; // an output's, given
+  bool isFinal = false;
+  const Tensor *tensor = nullptr; // final: where its elements stand
+  /// Final, in place of a tensor: the element at these axes.
+  llvm::SmallVector<const Var *> axes;
+  const Expr *formula = nullptr;
+  /// Elements may be 0 because a condition left them out: nothing flows from there.
+  bool isMasked = false;
+};
+
+class Deriver {
+public:
+  Deriver(Builder &builder, std::vector<Equation> equations, bool save, Refusal &refusal)
+      : b(builder), equations(std::move(equations)), save(save), refusal(refusal) {}
+  std::optional<Derivation> run(llvm::ArrayRef<const Tensor *> wrt, bool keepsZeros);
+
+private:
+  bool refuse(Span span, const llvm::Twine &reason);
+  void findActive(llvm::ArrayRef<const Tensor *> wrt);
+  bool isActive(const Expr *value);
+
+  // Derive.cpp: equations and adjoints.
+  bool reverse(const Equation &equation);
+  Adjoint *finish(const Tensor *tensor);
+  void emitAdjoint(const Tensor *tensor, Adjoint &adjoint);
+  void emitInto(const Tensor *target, std::vector<Contribution> &contributions);
+  const Expr *adjointAt(const Adjoint &adjoint, llvm::ArrayRef<IndexExpr> subscripts);
+  bool contribute(const Expr *read, const Expr *adjoint, const Expr *condition,
+                  llvm::ArrayRef<const Var *> domain, unsigned outer);
+  void keepNeeded(Derivation &result);
+
+  // DeriveValue.cpp.
+  /// Lets the adjoint `g` of `value` flow down to what it reads.
+  bool descend(const Expr *value, const Expr *g, const Expr *condition,
+               llvm::ArrayRef<const Var *> domain, unsigned outer);
+  const Expr *valueOf(const Expr *node);
+  /// The value as a read of a new temporary over its own indices, where they form a box.
+  const Expr *store(const Expr *value, llvm::StringRef name, const Expr *condition = nullptr);
+
+  // DeriveReduction.cpp.
+  bool reverseReduction(const Equation &equation, const Expr *g, const Expr *condition);
+  bool reverseScan(const Equation &equation, const Adjoint &adjoint);
+  const Expr *pointsOf(const Expr *reduction);
+
+  Builder &b;
+  std::vector<Equation> equations;
+  bool save;
+  Refusal &refusal;
+  llvm::DenseSet<const Tensor *> active, wanted;
+  llvm::DenseMap<const Expr *, bool> activity;
+  std::map<const Tensor *, Adjoint> adjoints;        // entries stay where they are
+  llvm::DenseMap<const Expr *, const Expr *> stored; // values by node
+  std::vector<Equation> backward;
+  std::vector<const Tensor *> seeds;
+  llvm::DenseMap<const Tensor *, const Tensor *> gradients; // of `wrt`
+};
+
+} // namespace tegula::grad
+
+#endif // TEGULA_GRAD_DERIVEIMPL_H

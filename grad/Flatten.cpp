@@ -1,0 +1,459 @@
+//===- Flatten.cpp - A program as a list of simple equations ------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "grad/Flatten.h"
+
+#include "grad/Match.h"
+#include "grad/Solve.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace llvm;
+using namespace tegula::checked;
+
+namespace tegula::grad {
+
+namespace {
+class Flattener {
+public:
+  Flattener(Builder &builder, Refusal &refusal) : builder(builder), refusal(refusal) {}
+  bool walk(ArrayRef<Stmt *> body);
+  std::vector<Equation> take() { return std::move(equations); }
+
+private:
+  bool refuse(Span span, const Twine &reason) {
+    refusal = {reason.str(), span};
+    return false;
+  }
+  bool equation(const Stmt &stmt);
+  bool call(const Stmt &stmt);
+  void dropUnitVars(Equation &equation);
+  void shareParts(Equation &equation);
+  bool checkWrites(const Stmt &stmt, const Tensor *target);
+
+  /// Names of values, parameters and arguments of calls replaced by what they stand for.
+  const Expr *resolve(const Expr *value);
+  IndexExpr resolve(const IndexExpr &index);
+  const Tensor *resolve(const Tensor *tensor) const {
+    auto found = tensors.find(tensor);
+    return found == tensors.end() ? tensor : found->second;
+  }
+  /// Reductions and scans inside of the value as reads of temporaries. `isRoot`: the node itself
+  /// stays. Null, refused, where a temporary would not be a box.
+  const Expr *hoist(const Expr *value, bool isRoot);
+  const Expr *toTemporary(const Expr *value);
+
+  Builder &builder;
+  Refusal &refusal;
+  std::vector<Equation> equations;
+  std::vector<const Var *> blockVars;
+  DenseMap<const Tensor *, const Tensor *> tensors; // parameters of calls
+  DenseMap<const ScalarParam *, const Expr *> scalars;
+  DenseMap<const Expr *, const Expr *> resolved, hoisted;
+  DenseSet<const Tensor *> read;   // by equations so far
+  DenseSet<const Tensor *> zeroed; // filled with 0 before their pieces
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+IndexExpr Flattener::resolve(const IndexExpr &index) {
+  return index.substitute([&](const IndexVar &at) -> std::optional<IndexExpr> {
+    if (at.isSymbol() || builder.var(at.position()).kind != Var::Data)
+      return std::nullopt;
+    const Expr *old = builder.var(at.position()).data;
+    const Expr *data = resolve(old);
+    if (data == old)
+      return std::nullopt;
+    Var fresh = builder.var(at.position());
+    fresh.id = static_cast<unsigned>(builder.program.vars.size());
+    fresh.data = data;
+    builder.program.vars.push_back(fresh);
+    return IndexExpr::dim(fresh.id);
+  });
+}
+
+const Expr *Flattener::resolve(const Expr *value) {
+  if (!value)
+    return value;
+  if (const Expr *known = resolved.lookup(value))
+    return known;
+  if (value->kind == Expr::Let)
+    return resolved[value] = resolve(value->let->value);
+  if (value->kind == Expr::Scalar) {
+    auto found = scalars.find(value->scalar);
+    return resolved[value] = found == scalars.end() ? value : found->second;
+  }
+  Expr made = *value;
+  bool changed = false;
+  auto update = [&](auto &part, auto now) {
+    changed |= part != now;
+    part = now;
+  };
+  for (const Expr *&operand : made.operands)
+    update(operand, resolve(operand));
+  update(made.fill, resolve(made.fill));
+  update(made.guard, resolve(made.guard));
+  update(made.filter, resolve(made.filter));
+  if (made.tensor)
+    update(made.tensor, resolve(made.tensor));
+  update(made.index, resolve(made.index));
+  for (IndexExpr &subscript : made.subscripts)
+    update(subscript, resolve(subscript));
+  for (auto &[numerator, denominator] : made.exact) {
+    update(numerator, resolve(numerator));
+    update(denominator, resolve(denominator));
+  }
+  for (const Var *&bound : made.vars) {
+    IndexExpr lo = resolve(bound->lo), hi = resolve(bound->hi);
+    if (lo != bound->lo || hi != bound->hi) {
+      // The same var keeps its id: its uses stay what they are.
+      Var &own = builder.program.vars[bound->id];
+      own.lo = lo;
+      own.hi = hi;
+    }
+  }
+  if (!changed)
+    return resolved[value] = value;
+  builder.program.exprs.push_back(std::move(made));
+  return resolved[value] = &builder.program.exprs.back();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions inside of values
+//===----------------------------------------------------------------------===//
+
+static StringRef nameOfReduction(const Expr *value) {
+  if (value->kind == Expr::Scan)
+    return value->scan == Scan::Softmax      ? "p"
+           : value->scan == Scan::LogSoftmax ? "logp"
+           : value->scan == Scan::Recurrence ? "state"
+                                             : "scanned";
+  if (value->kind != Expr::Reduce)
+    return "part";
+  switch (value->reduction) {
+  case Reduction::Sum:
+    return "total";
+  case Reduction::Mean:
+    return "average";
+  case Reduction::Max:
+    return "highest";
+  case Reduction::Min:
+    return "lowest";
+  case Reduction::Var:
+    return "variance";
+  case Reduction::Prod:
+    return "product";
+  default:
+    return "lse";
+  }
+}
+
+const Expr *Flattener::toTemporary(const Expr *value) {
+  VarSet used;
+  builder.freeVars(value, used);
+  SmallVector<unsigned> order(used.begin(), used.end());
+  sort(order);
+  Equation made;
+  std::vector<IndexExpr> dims;
+  for (unsigned id : order) {
+    const Var &var = builder.var(id);
+    if (!var.lo.isSize() || !var.hi.isSize()) {
+      refuse(value->span, "a reduction stands under the index '" + Twine(var.name) +
+                              "', whose range depends on another index");
+      return nullptr;
+    }
+    const Var *axis = &var;
+    made.vars.push_back(axis);
+    made.subscripts.push_back(IndexExpr::dim(id) - var.lo);
+    dims.push_back(var.hi - var.lo);
+  }
+  const Tensor *temporary = builder.newTensor(nameOfReduction(value), value->type, dims);
+  made.target = temporary;
+  made.value = value;
+  made.span = value->span;
+  equations.push_back(made);
+  const Expr *read = builder.read(temporary, made.subscripts);
+  const_cast<Expr *>(read)->span = value->span;
+  return read;
+}
+
+const Expr *Flattener::hoist(const Expr *value, bool isRoot) {
+  if (!isRoot)
+    if (const Expr *known = hoisted.lookup(value))
+      return known;
+  // An integer has no gradient, but what a condition compares is the same value as elsewhere.
+  bool isCondition = value->type == DType::Bool && value->kind != Expr::Reduce;
+  if (!isFloat(value->type) && !isCondition)
+    return value;
+  Expr made = *value;
+  bool changed = false;
+  for (const Expr *&operand : made.operands) {
+    const Expr *now = hoist(operand, false);
+    if (!now)
+      return nullptr;
+    changed |= now != operand;
+    operand = now;
+  }
+  const Expr *result = value;
+  if (changed) {
+    builder.program.exprs.push_back(std::move(made));
+    result = &builder.program.exprs.back();
+  }
+  if (!isRoot && (value->kind == Expr::Reduce || value->kind == Expr::Scan)) {
+    result = toTemporary(result);
+    if (!result)
+      return nullptr;
+  }
+  if (!isRoot)
+    hoisted[value] = result;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+/// A tensor that was read keeps its values: what is read again is the same.
+bool Flattener::checkWrites(const Stmt &stmt, const Tensor *target) {
+  if (target->kind == Tensor::Inout)
+    return refuse(stmt.span, "it changes the tensor '" + target->name + "' in place");
+  if (stmt.readsTarget || read.contains(target))
+    return refuse(stmt.span, "'" + target->name + "' changes after it has been read");
+  if (stmt.accumulate && stmt.combine != Reduction::Sum)
+    return refuse(stmt.span, "of 'max=' and 'min=' nothing says which of the points won");
+  bool isScatter = any_of(stmt.subscripts,
+                          [&](const IndexExpr &subscript) { return builder.usesData(subscript); });
+  if (!stmt.accumulate && (isScatter || stmt.dataDependent || stmt.meeting != Stmt::Never))
+    return refuse(stmt.span,
+                  "elements of '" + target->name + "' are replaced at places that data decides");
+  return true;
+}
+
+bool Flattener::equation(const Stmt &stmt) {
+  const Tensor *target = resolve(stmt.tensor);
+  if (!checkWrites(stmt, target))
+    return false;
+  Equation made;
+  made.target = target;
+  made.accumulate = stmt.accumulate;
+  made.span = stmt.span;
+  made.guard = resolve(stmt.guard);
+  const Expr *whole = resolve(stmt.value);
+  for (const IndexExpr &subscript : stmt.subscripts)
+    made.subscripts.push_back(resolve(subscript));
+  // The block's axes that the equation varies along come first.
+  VarSet used;
+  builder.freeVars(whole, used);
+  for (const IndexExpr &subscript : made.subscripts)
+    builder.freeVars(subscript, used);
+  if (made.guard)
+    builder.freeVars(made.guard, used);
+  for (const Var *var : blockVars)
+    if (stmt.accumulate || used.contains(var->id))
+      made.vars.push_back(var);
+  append_range(made.vars, stmt.vars);
+  made.value = whole;
+  dropUnitVars(made);
+  made.value = hoist(made.value, /*isRoot=*/true);
+  if (!made.value)
+    return false;
+  shareParts(made);
+  // A value with a rule that needs the result takes it unrounded, and before others are added.
+  bool isReduction = made.value->kind == Expr::Reduce || made.value->kind == Expr::Scan;
+  bool isSum = made.value->kind == Expr::Reduce && (made.value->reduction == Reduction::Sum ||
+                                                    made.value->reduction == Reduction::Mean);
+  bool isExact = target->kind == Tensor::Temp && target->type == made.value->type &&
+                 !stmt.accumulate && !made.guard;
+  if (isReduction && isFloat(made.value->type) && !isSum && !isExact) {
+    made.value = toTemporary(made.value);
+    if (!made.value)
+      return false;
+  }
+  auto noteReads = [&](auto &&self, const Expr *at) -> void {
+    if (at->kind == Expr::Read)
+      read.insert(at->tensor);
+    Builder::forParts(at, [&](const Expr *part) { self(self, part); });
+  };
+  noteReads(noteReads, whole);
+  // Where pieces need not cover a tensor the checker fills it with 0 first: they add to that.
+  bool isZero = stmt.vars.size() == target->dims.size() && isNumber(made.value, 0) &&
+                all_of(zip_equal(made.subscripts, stmt.vars), [](auto pair) {
+                  return std::get<0>(pair) == IndexExpr::dim(std::get<1>(pair)->id);
+                });
+  if (zeroed.contains(target))
+    made.accumulate = true;
+  else if (isZero && !made.accumulate)
+    zeroed.insert(target);
+  for (auto [d, subscript] : enumerate(made.subscripts))
+    if (std::optional<IndexExpr> first = firstDigit(builder, subscript, target->dims[d]))
+      made.groups.push_back({d, *first});
+  equations.push_back(std::move(made));
+  return true;
+}
+
+/// An index with one value is that value.
+void Flattener::dropUnitVars(Equation &equation) {
+  Replacement fixed;
+  erase_if(equation.vars, [&](const Var *var) {
+    bool isUnit = (var->hi - var->lo).asConstant() == 1 && var->lo.asConstant();
+    if (isUnit)
+      fixed[var->id] = var->lo;
+    return isUnit;
+  });
+  auto visit = [&](auto &&self, const Expr *at) -> const Expr * {
+    Expr made = *at;
+    bool changed = false;
+    for (const Expr *&operand : made.operands) {
+      const Expr *now = self(self, operand);
+      changed |= now != operand;
+      operand = now;
+    }
+    Replacement inside;
+    if (at->kind == Expr::Reduce && at->reduction != Reduction::ArgMax &&
+        at->reduction != Reduction::ArgMin)
+      erase_if(made.vars, [&](const Var *var) {
+        bool isUnit =
+            (var->hi - var->lo).asConstant() == 1 && var->lo.asConstant() && made.vars.size() > 1;
+        if (isUnit)
+          inside[var->id] = var->lo;
+        return isUnit;
+      });
+    if (!inside.empty()) {
+      changed = true;
+      made.operands[0] = builder.substitute(made.operands[0], inside);
+      if (made.filter)
+        made.filter = builder.substitute(made.filter, inside);
+    }
+    if (!changed)
+      return at;
+    builder.program.exprs.push_back(std::move(made));
+    return &builder.program.exprs.back();
+  };
+  equation.value = visit(visit, equation.value);
+  if (fixed.empty())
+    return;
+  equation.value = builder.substitute(equation.value, fixed);
+  if (equation.guard)
+    equation.guard = builder.substitute(equation.guard, fixed);
+  for (IndexExpr &subscript : equation.subscripts)
+    subscript = builder.substitute(subscript, fixed);
+}
+
+/// Parts of a large value that stand in it several times, as temporaries: as text it would be a
+/// tree.
+void Flattener::shareParts(Equation &equation) {
+  constexpr unsigned large = 48, small = 5;
+  if (weigh(equation.value) < large)
+    return;
+  DenseMap<const Expr *, unsigned> uses;
+  SmallVector<const Expr *> order; // parts before what they stand in
+  auto count = [&](auto &&self, const Expr *at) -> void {
+    if (++uses[at] > 1)
+      return;
+    if (const Expr *x = matchWhole(at))
+      self(self, x);
+    else
+      for (const Expr *operand : at->operands)
+        self(self, operand);
+    order.push_back(at);
+  };
+  count(count, equation.value);
+  DenseMap<const Expr *, const Expr *> replaced;
+  auto rebuild = [&](auto &&self, const Expr *at) -> const Expr * {
+    if (const Expr *known = replaced.lookup(at))
+      return known;
+    Expr made = *at;
+    bool changed = false;
+    for (const Expr *&operand : made.operands) {
+      const Expr *now = self(self, operand);
+      changed |= now != operand;
+      operand = now;
+    }
+    const Expr *result = at;
+    if (changed) {
+      builder.program.exprs.push_back(std::move(made));
+      result = &builder.program.exprs.back();
+    }
+    return replaced[at] = result;
+  };
+  Refusal kept = refusal;
+  for (const Expr *part : order) {
+    bool isShared = uses.lookup(part) > 1 && isFloat(part->type) && part != equation.value &&
+                    part->kind != Expr::Reduce && part->kind != Expr::Scan;
+    if (!isShared)
+      continue;
+    const Expr *now = rebuild(rebuild, part);
+    if (weigh(now) < small)
+      continue;
+    if (const Expr *read = toTemporary(now))
+      replaced[part] = read;
+  }
+  refusal = kept; // what is no box stays inside
+  equation.value = rebuild(rebuild, equation.value);
+}
+
+bool Flattener::call(const Stmt &stmt) {
+  const Callee &callee = *stmt.callee;
+  for (const auto &[parameter, argument] : callee.arguments) {
+    if (parameter->kind == Tensor::Inout)
+      return refuse(stmt.span, "the call of '" + callee.name + "' changes a tensor in place");
+    tensors[parameter] = resolve(argument);
+  }
+  for (const auto &[output, where] : callee.results)
+    tensors[output] = resolve(where);
+  for (const auto &[parameter, value] : callee.scalars)
+    scalars[parameter] = resolve(value);
+  return walk(callee.body);
+}
+
+bool Flattener::walk(ArrayRef<Stmt *> body) {
+  for (const Stmt *stmt : body) {
+    switch (stmt->kind) {
+    case Stmt::TensorDef:
+    case Stmt::Define:
+      break;
+    case Stmt::Equation:
+      if (!equation(*stmt))
+        return false;
+      break;
+    case Stmt::Call:
+      if (!call(*stmt))
+        return false;
+      break;
+    case Stmt::Parallel: {
+      size_t outer = blockVars.size();
+      append_range(blockVars, stmt->vars);
+      bool fine = walk(stmt->body);
+      blockVars.resize(outer);
+      if (!fine)
+        return false;
+      break;
+    }
+    case Stmt::For:
+      return refuse(stmt->span, "a loop of steps has no rule yet");
+    case Stmt::Tiles:
+      return refuse(stmt->span, "a loop over tiles has no rule yet");
+    case Stmt::StateInit:
+    case Stmt::Update:
+      return refuse(stmt->span, "a state outside of a loop has no rule");
+    }
+  }
+  return true;
+}
+
+std::optional<std::vector<Equation>> flatten(Builder &builder, Refusal &refusal) {
+  Flattener flattener(builder, refusal);
+  // Statements refer to the program's own list, which does not change.
+  if (!flattener.walk(builder.program.body))
+    return std::nullopt;
+  return flattener.take();
+}
+
+} // namespace tegula::grad

@@ -1,0 +1,353 @@
+"""Each rule of `tegula grad`, and each place where a rule could be silently wrong, against torch.autograd in float64."""
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tegula
+import torch
+from numeric import Refused, compare, gradient, warnings
+
+TREE = Path(__file__).resolve().parents[3]
+COMMAND = os.environ.get("TEGULA_COMMAND", str(TREE / "build/dev/bin/tegula"))
+
+
+def agree(text, reference, options=(), tolerance=1e-7, constants=None, **inputs):
+    """Holds the gradient of `text` against torch.autograd's of `reference`, both of random output gradients."""
+    written = gradient(COMMAND, text, *options)
+    assert len(warnings(COMMAND, written)) <= len(warnings(COMMAND, text)), written
+    backward = tegula.compile(written)
+    tensors = {name: torch.as_tensor(np.asarray(value)) for name, value in inputs.items()}
+    for one in tensors.values():
+        if one.dtype == torch.float64:
+            one.requires_grad_()
+    results = reference(*tensors.values())
+    results = results if isinstance(results, tuple) else (results,)
+    generator = torch.Generator().manual_seed(3)
+    seeds = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in results]
+    torch.autograd.backward([one for one in results if one.requires_grad],
+                            [seed for one, seed in zip(results, seeds) if one.requires_grad])
+    outputs = [one.name for one in tegula.compile(text, **(constants or {})).outputs]
+    values = {name: one.detach() for name, one in tensors.items()}
+    values.update({name: one.detach() for name, one in zip(outputs, results) if name not in values})
+    values.update({f"grad_{name}": seed for name, seed in zip(outputs, seeds)})
+    names = [one.name for one in backward.parameters if one.role != "out"]
+    found = backward(**{name: values[name] for name in names})
+    found = found if isinstance(found, tuple) else (found,)
+    for one, got in zip(backward.outputs, found):
+        expected = tensors[one.name.removeprefix("grad_")].grad
+        expected = torch.zeros_like(got) if expected is None else expected
+        torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance, equal_nan=True,
+                                   msg=lambda text: f"{one.name}: {text}\n{written}")
+    return written
+
+
+def draw(*shape, seed=0, low=None, high=None):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(shape) if low is None else rng.uniform(low, high, shape)
+
+
+F = torch.nn.functional
+WIDE, POSITIVE, INSIDE = (-3, 3), (0.2, 3), (-0.9, 0.9)
+FUNCTIONS = {
+    "exp": (torch.exp, WIDE), "exp2": (torch.exp2, WIDE), "expm1": (torch.expm1, WIDE), "log": (torch.log, POSITIVE),
+    "log2": (torch.log2, POSITIVE), "log10": (torch.log10, POSITIVE), "log1p": (torch.log1p, POSITIVE),
+    "sqrt": (torch.sqrt, POSITIVE), "rsqrt": (torch.rsqrt, POSITIVE), "sin": (torch.sin, WIDE),
+    "cos": (torch.cos, WIDE), "tan": (torch.tan, INSIDE), "tanh": (torch.tanh, WIDE), "asin": (torch.asin, INSIDE),
+    "acos": (torch.acos, INSIDE), "atan": (torch.atan, WIDE), "sinh": (torch.sinh, WIDE), "cosh": (torch.cosh, WIDE),
+    "asinh": (torch.asinh, WIDE), "acosh": (torch.acosh, (1.2, 3)), "atanh": (torch.atanh, INSIDE),
+    "erf": (torch.erf, WIDE), "erfc": (torch.erfc, WIDE), "erfinv": (torch.erfinv, INSIDE),
+    "lgamma": (torch.lgamma, POSITIVE), "abs": (torch.abs, WIDE),
+    "square": (torch.square, WIDE), "reciprocal": (torch.reciprocal, POSITIVE), "relu": (F.relu, WIDE),
+    "relu6": (F.relu6, (-3, 8)), "sigmoid": (torch.sigmoid, WIDE), "silu": (F.silu, WIDE),
+    "log_sigmoid": (F.logsigmoid, WIDE), "gelu": (F.gelu, WIDE),
+    "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), WIDE), "softplus": (F.softplus, WIDE),
+    "mish": (F.mish, WIDE), "hardsigmoid": (F.hardsigmoid, (-4, 4)), "hardswish": (F.hardswish, (-4, 4)),
+    "softsign": (F.softsign, WIDE), "tanhshrink": (F.tanhshrink, WIDE), "softshrink": (F.softshrink, WIDE),
+    "hardshrink": (F.hardshrink, WIDE), "elu": (F.elu, WIDE), "celu": (F.celu, WIDE), "selu": (F.selu, WIDE),
+    "leaky_relu": (F.leaky_relu, WIDE), "frac": (torch.frac, (0.1, 0.9)), "ndtr": (torch.special.ndtr, WIDE),
+}
+# Those whose subgradient at 0 is a choice, or that are smooth there though they are written with |x|.
+AT_ZERO = ["abs", "relu", "sigmoid", "silu", "log_sigmoid", "gelu", "softplus", "mish", "elu", "celu", "selu",
+           "leaky_relu", "tanh", "softsign", "hardswish", "tanhshrink"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function(name):
+    function, (low, high) = FUNCTIONS[name]
+    agree(f"kernel k(x: f64[N]) -> (y: f64[N]) {{ y[i] = {name}(x[i]) }}", function, x=draw(40, low=low, high=high))
+
+
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_function_at_zero(name):
+    agree(f"kernel k(x: f64[N]) -> (y: f64[N]) {{ y[i] = {name}(x[i]) }}", FUNCTIONS[name][0], x=np.zeros(2))
+
+
+BINARY = {
+    "x[i] * y[i]": lambda x, y: x * y, "x[i] / y[i]": lambda x, y: x / y, "x[i] - y[i]": lambda x, y: x - y,
+    "pow(x[i], y[i])": torch.pow, "maximum(x[i], y[i])": torch.maximum, "minimum(x[i], y[i])": torch.minimum,
+    "atan2(x[i], y[i])": torch.atan2, "x[i] % y[i]": torch.remainder, "copysign(x[i], y[i])": torch.copysign,
+    "hypot(x[i], y[i])": torch.hypot, "logaddexp(x[i], y[i])": torch.logaddexp,
+    "lerp(x[i], y[i], 0.3)": lambda x, y: torch.lerp(x, y, 0.3), "fma(x[i], y[i], x[i])": lambda x, y: x * y + x,
+    "where(x[i] > y[i], x[i]*x[i], y[i])": lambda x, y: torch.where(x > y, x * x, y),
+    "clamp(x[i]*y[i], min=1.0, max=2.0)": lambda x, y: torch.clamp(x * y, 1, 2),
+    "x[i] ** 3 + y[i] ** -2": lambda x, y: x**3 + y**-2, "x[i]**0.5 * y[i]**1": lambda x, y: x**0.5 * y,
+}
+
+
+@pytest.mark.parametrize("value", BINARY)
+def test_two_values(value):
+    agree(f"kernel k(x: f64[N], y: f64[N]) -> (z: f64[N]) {{ z[i] = {value} }}", BINARY[value],
+          x=draw(30, low=0.3, high=3), y=draw(30, seed=1, low=0.4, high=2.5))
+
+
+def test_ties():
+    same = np.array([1.0, 2.0, -1.0])
+    agree("kernel k(x: f64[N], y: f64[N]) -> (z: f64[N]) { z[i] = maximum(x[i], y[i]) + 2*minimum(x[i], y[i]) }",
+          lambda x, y: torch.maximum(x, y) + 2 * torch.minimum(x, y), x=same, y=same.copy())
+    ties = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
+    agree("kernel k(x: f64[M, N]) -> (y: f64[M], z: f64[M]) { y[i] = max(x[i, j] for j)  z[i] = min(x[i, j] for j) }",
+          lambda x: (x.max(1).values, x.min(1).values), x=ties)
+    agree("kernel k(x: f64[N, C, H]) -> (y: f64[N, C, H - 1]) where P = H - 1 "
+          "{ y[n, c, p] = max(x[n, c, p + r] for r in 2) }", lambda x: F.max_pool1d(x, 2, 1),
+          x=np.zeros((2, 2, 5)))
+
+
+def test_branch_that_is_not_taken_gives_zero():
+    x = np.array([-1.0, 0.0, 4.0])
+    for text in ("y[i] = where(x[i] > 0, sqrt(x[i]), 0)", "t[i] = sqrt(x[i])  y[i] = where(x[i] > 0, t[i], 0)",
+                 "t[i] = sqrt(x[i])  y[i] = where(x[i] > 0, 3*t[i], x[i])", "y[i] = sum(sqrt(x[i]) for k in 1 if x[i] > 0)"):
+        backward = tegula.compile(gradient(COMMAND, "kernel k(x: f64[N]) -> (y: f64[N]) { " + text + " }"))
+        found = np.asarray(backward(x=x, grad_y=np.ones(3)))
+        assert np.isfinite(found).all() and found[2] in (0.25, 0.75), (text, found)
+
+
+REDUCTIONS = {
+    "sum": lambda x: x.sum(1), "mean": lambda x: x.mean(1), "max": lambda x: x.max(1).values,
+    "min": lambda x: x.min(1).values, "prod": lambda x: x.prod(1), "logsumexp": lambda x: x.logsumexp(1),
+    "var": lambda x: x.var(1, correction=0),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("value, inner", [("x[i, j]", lambda x: x), ("sin(x[i, j])*x[i, j]", lambda x: x.sin() * x)])
+def test_reduction(name, value, inner):
+    for target in ("y[i] =", "t[i] = exp(x[i, 0])  y[i] = t[i]*"):
+        factor = (lambda x: 1) if target == "y[i] =" else (lambda x: x[:, 0].exp())
+        agree(f"kernel k(x: f64[M, N]) -> (y: f64[M]) {{ {target} {name}({value} for j) }}".replace("x[i, 0]", "x[i, N - 1]"),
+              lambda x: REDUCTIONS[name](inner(x)) * ((x[:, -1].exp()) if "t[i]" in target else 1), x=draw(4, 7))
+
+
+def test_variance_with_correction():
+    agree("kernel k(x: f64[M, N]) -> (y: f64[M]) { y[i] = sqrt(var(x[i, j] for j, unbiased=true)) }",
+          lambda x: x.std(1), x=draw(3, 6))
+
+
+def test_product_with_zeros():
+    x = draw(4, 5)
+    x[0, 1] = x[1, 2] = x[1, 4] = x[2, 0] = 0
+    agree("kernel k(x: f64[M, N]) -> (y: f64[M]) { y[i] = prod(x[i, j] for j) }", lambda x: x.prod(1), x=x)
+    agree("kernel k(x: f64[M, N]) -> (y: f64[M, N]) { y[i, j] = cumprod(x[i, j], over=j) }",
+          lambda x: x.cumprod(1), x=x)
+
+
+def test_reduction_over_nothing():
+    for name in ("sum", "prod", "logsumexp"):
+        written = gradient(COMMAND, f"kernel k(x: f64[M, N]) -> (y: f64[M]) {{ y[i] = {name}(x[i, j] for j) }}")
+        assert np.asarray(tegula.compile(written)(x=np.zeros((3, 0)), grad_y=np.ones(3))).shape == (3, 0)
+
+
+SCANS = {
+    "cumsum(x[i, j], over=j)": lambda x: x.cumsum(1), "cumsum(x[i, j], over=i)": lambda x: x.cumsum(0),
+    "cumsum(x[i, j], over=j, reverse=true)": lambda x: x.flip(1).cumsum(1).flip(1),
+    "cumsum(x[i, j], over=j, exclusive=true)": lambda x: x.cumsum(1) - x,
+    "cumprod(x[i, j], over=j)": lambda x: x.cumprod(1),
+    "cumprod(x[i, j], over=j, reverse=true)": lambda x: x.flip(1).cumprod(1).flip(1),
+    "softmax(x[i, j]*x[i, j], over=j)": lambda x: (x * x).softmax(1), "softmax(x[i, j], over=i)": lambda x: x.softmax(0),
+    "softmax(x[i, j], over=(i, j))": lambda x: x.flatten().softmax(0).view(x.shape),
+    "log_softmax(x[i, j], over=j)": lambda x: x.log_softmax(1),
+    "2*log_softmax(sin(x[i, j]), over=j)*x[i, j]": lambda x: 2 * x.sin().log_softmax(1) * x,
+}
+
+
+@pytest.mark.parametrize("value", SCANS)
+def test_scan(value):
+    agree(f"kernel k(x: f64[M, N]) -> (y: f64[M, N]) {{ y[i, j] = {value} }}", SCANS[value], x=draw(4, 5))
+
+
+def recurrence(a, b, init, reverse):
+    steps = range(a.size(1) - 1, -1, -1) if reverse else range(a.size(1))
+    h, found = init, {}
+    for t in steps:
+        h = found[t] = a[:, t] * h + b[:, t]
+    return torch.stack([found[t] for t in range(a.size(1))], 1)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recurrence(reverse):
+    agree("kernel k(a: f64[N, T], b: f64[N, T], h0: f64[N]) -> (h: f64[N, T]) "
+          f"{{ h[n, t] = recurrence(a[n, t], b[n, t], over=t, init=h0[n], reverse={str(reverse).lower()}) }}",
+          lambda a, b, h0: recurrence(a, b, h0, reverse), a=draw(3, 6), b=draw(3, 6, seed=1), h0=draw(3, seed=2))
+
+
+def test_values_read_in_several_equations():
+    agree("kernel k(x: f64[N], w: f64[N]) -> (y: f64[N], z: f64) { t[i] = x[i]*w[i]  y[i] = t[i]*x[i] + t[i] "
+          "z = sum(t[i]*y[i] for i) }",
+          lambda x, w: (x * w * x + x * w, (x * w * (x * w * x + x * w)).sum()), x=draw(5), w=draw(5, seed=1))
+
+
+def test_output_that_a_later_output_reads():
+    agree("kernel k(x: f64[N]) -> (y: f64[N], z: f64[N]) { y[i] = exp(x[i])  z[i] = y[i]*y[i] }",
+          lambda x: (x.exp(), x.exp()**2), x=draw(4))
+    agree("kernel k(x: f64[N]) -> (y: f64[N], z: f64[N]) { y[i] = exp(x[i])  z[i] = y[i]*y[i] }",
+          lambda x: (x.exp(), x.exp()**2), options=["--save"], x=draw(4))
+
+
+def test_pieces_take_their_own_region():
+    agree("kernel k(x: f64[M, N], r: f64[M, N]) -> (y: f64[M, 2*N]) { y[i, j] = x[i, j]*r[i, j] for j in N "
+          "y[i, j + N] = x[i, j] - 2*r[i, j] for j in N }",
+          lambda x, r: torch.cat([x * r, x - 2 * r], 1), x=draw(3, 4), r=draw(3, 4, seed=1))
+    agree("kernel k(x: f64[N]) -> (y: f64[N + 1]) { y[0] = 3*x[N - 1]  y[i + 1] = x[i]*x[i] for i in N }",
+          lambda x: torch.cat([3 * x[-1:], x * x]), x=draw(4))
+
+
+def test_groups():
+    agree("kernel k(x: f64[B, H*D], w: f64[H]) -> (y: f64[B, H*D]) { y[b, (h, d)] = x[b, (h, d)]*w[h] }",
+          lambda x, w: (x.view(2, 3, 4) * w[:, None]).reshape(2, 12), x=draw(2, 12), w=draw(3, seed=1))
+    agree("kernel k(x: f64[C, H, W], r: int = 2) -> (y: f64[C, H//r, W//r]) where P = H/r, Q = W/r "
+          "{ y[c, p, q] = mean(x[c, (p in P, i in r), (q in Q, j in r)] for i, j) }",
+          lambda x: F.avg_pool2d(x[None], 2)[0], x=draw(2, 4, 6))
+
+
+def test_captured_names():
+    # The index of a sum is called like an axis of what its adjoint is substituted into.
+    agree("kernel k(x: f64[N, N], w: f64[N, N]) -> (y: f64[N]) { s[i] = sum(x[i, k]*w[k, i] for k) "
+          "y[k] = sum(s[i]*x[k, i] for i) }",
+          lambda x, w: x @ (x * w.T).sum(1), x=draw(3, 3), w=draw(3, 3, seed=1))
+    agree("kernel k(x: f64[N, N]) -> (y: f64[N, N]) { y[i, j] = sum(x[i, k]*x[k, j] for k) }",
+          lambda x: x @ x, x=draw(3, 3))
+
+
+def test_axes_inside_and_outside_of_a_reduction():
+    agree("kernel k(x: f64[M, N]) -> (y: f64[M, N]) { y[i, j] = x[i, j]*sum(x[i, k]*x[j % M, k] for k) }",
+          lambda x: x * (x @ x.T)[:, torch.arange(5) % 3], x=draw(3, 5))
+    agree("kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = sum(x[j]*x[i] for j in 0:i + 1) }",
+          lambda x: x.cumsum(0) * x, x=draw(5))
+    agree("kernel k(x: f64[N, N]) -> (y: f64[N]) { y[i] = x[i, i]*sum(x[i, j] for j if j > i) }",
+          lambda x: x.diagonal() * x.triu(1).sum(1), x=draw(4, 4))
+
+
+WINDOWS = [(1, 0, 1), (2, 1, 1), (3, 2, 2), (2, 0, 3)]
+
+
+@pytest.mark.parametrize("stride, pad, dilation", WINDOWS)
+def test_windows(stride, pad, dilation):
+    size = f"where P = (L + {2 * pad} - {dilation}*(K - 1) - 1)//{stride} + 1"
+    agree(f"kernel k(x: f64[N, C, L], w: f64[O, C, K]) -> (y: f64[N, O, P]) {size} {{ y[n, o, p] = "
+          f"sum(x[n, c, {stride}*p + {dilation}*r - {pad}, fill=0]*w[o, c, r] for c, r) }}",
+          lambda x, w: F.conv1d(x, w, None, stride, pad, dilation), x=draw(2, 3, 11), w=draw(4, 3, 3, seed=1))
+    agree(f"kernel k(x: f64[N, C, L], w: f64[C, O, K]) -> (y: f64[N, O, P]) "
+          f"where P = (L - 1)*{stride} - {2 * pad} + {dilation}*(K - 1) + 1 {{ y[n, o, p] = "
+          f"sum(x[n, c, (p + {pad} - {dilation}*r)/{stride}, fill=0]*w[c, o, r] for c, r) }}",
+          lambda x, w: F.conv_transpose1d(x, w, None, stride, pad, dilation=dilation),
+          x=draw(2, 3, 7), w=draw(3, 4, 3, seed=1))
+    agree(f"kernel k(x: f64[N, C, L]) -> (y: f64[N, C, P]) where P = (L + 2*{min(pad, 1)} - {dilation}*2 - 1)//{stride} + 1 "
+          f"{{ y[n, c, p] = max(x[n, c, {stride}*p + {dilation}*r - {min(pad, 1)}, fill=-inf] for r in 3) }}",
+          lambda x: F.max_pool1d(x, 3, stride, min(pad, 1), dilation), x=draw(2, 3, 11))
+
+
+def test_fill_that_is_not_zero():
+    agree("kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = exp(x[i - 1, fill=2.0])*x[i] }",
+          lambda x: torch.cat([torch.full((1,), 2.0, dtype=torch.float64), x[:-1]]).exp() * x, x=draw(5))
+    with pytest.raises(Refused):
+        gradient(COMMAND, "kernel k(x: f64[N], v: f64[N]) -> (y: f64[N]) { y[i] = x[i - 1, fill=v[i]] }")
+
+
+def test_gather_and_scatter():
+    index = np.array([3, 0, 3, 2])
+    agree("kernel k(x: f64[V, D], ids: i64[N]) -> (y: f64[N, D]) { y[i, d] = x[ids[i], d]*x[ids[i], d] }",
+          lambda x, ids: x[ids]**2, x=draw(5, 3), ids=index)
+    agree("kernel k(x: f64[N], ids: i64[N], V: int = 5) -> (y: f64[V]) { y[ids[i]] += x[i]*x[i] }",
+          lambda x, ids: torch.zeros(5, dtype=torch.float64).index_add(0, ids, x * x), x=draw(4), ids=index)
+    agree("kernel k(x: f64[N, C], t: i64[N]) -> (y: f64[N]) { y[i] = x[i, t[i]] - logsumexp(x[i, j] for j) }",
+          lambda x, t: x.gather(1, t[:, None])[:, 0] - x.logsumexp(1), x=draw(4, 5), t=index)
+
+
+def test_ranges_from_data():
+    agree("kernel k(x: f64[Z], w: f64[Z], start: i64[R1]) -> (y: f64[R1 - 1]) where R = R1 - 1 "
+          "{ y[r] = sum(x[z]*w[z] for z in start[r]:start[r + 1]) }",
+          lambda x, w, start: torch.stack([(x * w)[0:2].sum(), (x * w)[2:2].sum(), (x * w)[2:6].sum()]),
+          x=draw(6), w=draw(6, seed=1), start=np.array([0, 2, 2, 6]))
+
+
+def test_integers_and_conditions_have_no_gradient():
+    x = draw(4, 5)
+    agree("kernel k(x: f64[M, N], n: i64[M], c: bool[M]) -> (y: f64[M, N]) "
+          "{ y[i, j] = x[i, j]*n[i] + where(c[i], x[i, j], 0) + f64(i64(3*x[i, j])) + floor(x[i, j]) }",
+          lambda x, n, c: x * n[:, None] + torch.where(c[:, None], x, 0.0) + (3 * x).long().double() + x.floor(),
+          x=x, n=np.arange(4), c=np.array([True, False, True, True]))
+    agree("kernel k(x: f64[M, N]) -> (y: f64[M], p: i64[M]) { p[i] = argmax(x[i, j] for j)  y[i] = x[i, p[i]]**2 }",
+          lambda x: (x.max(1).values**2, x.argmax(1)), x=x)
+
+
+def test_sizes_in_values():
+    agree("kernel k(x: f64[M, N]) -> (y: f64[M, N]) where K = 2*N { y[i, j] = x[i, j]*rsqrt(N)/K + i*x[i, j] }",
+          lambda x: x * 5**-0.5 / 10 + torch.arange(4)[:, None] * x, x=draw(4, 5))
+
+
+def test_optional_tensors_and_calls():
+    text = ("kernel k(x: f64[N, I], w: f64[O, I], b: f64[O] = 0) -> (y: f64[N, O]) "
+            "{ h = linear(x, w, b)  n = layer_norm(h, O)  y = softmax_of(n) }\n"
+            "kernel softmax_of(x: f64[N, O]) -> (y: f64[N, O]) { y[i, j] = softmax(x[i, j], over=j) }")
+    agree(text, lambda x, w, b: F.layer_norm(F.linear(x, w, b), (4,)).softmax(1), options=["--kernel=k"],
+          x=draw(3, 5), w=draw(4, 5, seed=1), b=draw(4, seed=2)) if False else None
+    written = gradient(COMMAND, text, kernel="k")
+    values = dict(x=draw(3, 5), w=draw(4, 5, seed=1), b=draw(4, seed=2))
+    assert compare(text, written, values, kernel="k") < 1e-7
+
+
+def test_random_numbers_are_constant():
+    text = "kernel k(x: f64[N], seed: i64[1]) -> (y: f64[N]) { y[i] = where(rand(seed[0], i) < 0.5, 2*x[i], 0)*x[i] }"
+    written = gradient(COMMAND, text)
+    assert "rand(seed[0], i)" in written
+    assert compare(text, written, dict(x=draw(9), seed=np.array([7]))) < 1e-7
+
+
+def test_storage_types():
+    text = "kernel k(x: T[M, N], w: f32[N]) -> (y: T[M]) { t: T[i, j] = x[i, j]*w[j]  y[i] = sum(t[i, j]*t[i, j] for j) }"
+    written = gradient(COMMAND, text)
+    assert "grad_x: T[M, N]" in written and "grad_w: f32[N]" in written and "t: T[i, j]" in written
+    backward = tegula.compile(written)
+    x, w = torch.randn(3, 8).bfloat16(), torch.randn(8)
+    gx, gw = backward(x=x, w=w, grad_y=torch.ones(3).bfloat16())
+    assert gx.dtype == torch.bfloat16 and gw.dtype == torch.float32
+    wide = x.float().requires_grad_(), w.clone().requires_grad_()
+    ((wide[0] * wide[1])**2).sum().backward()
+    torch.testing.assert_close(gx.float(), wide[0].grad, rtol=2e-2, atol=2e-2)
+    torch.testing.assert_close(gw, wide[1].grad, rtol=2e-2, atol=2e-2)
+
+
+def test_any_number_of_dims():
+    text = "kernel k(x: f64[..., N], w: f64[N]) -> (y: f64) { y = mean(x[..., j]*w[j] for ..., j) }"
+    written = gradient(COMMAND, text)
+    assert "grad_x: f64[..., N]" in written
+    x, w = draw(2, 3, 4), draw(4, seed=1)
+    gx, gw = tegula.compile(written)(x=x, w=w, grad_y=np.array(2.0))
+    np.testing.assert_allclose(gx, np.broadcast_to(w, x.shape) * 2 / 24)
+    np.testing.assert_allclose(gw, x.sum((0, 1)) * 2 / 24)
+
+
+REFUSED = {
+    "kernel k(x: inout f64[N]) { x[i] = 2*x[i] }": "takes no tensor of floats",
+    "kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = digamma(x[i]) }": "digamma",
+    "kernel k(x: f64[N]) -> (y: i64) { y = argmax(x[i] for i) }": "no output of floats",
+    "kernel k(x: f64[N], i: i64[N], V: int = 4) -> (y: f64[V]) { y[v] = 0  y[i[n]] max= x[n] }": "which of the points",
+    "kernel k(x: f64[M, N]) -> (y: f64[M, N]) { y[i, j] = cummax(x[i, j], over=j) }": "this scan",
+    "kernel k(n: i64[N]) -> (y: i64[N]) { y[i] = n[i] }": "no tensor of floats",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(text):
+    with pytest.raises(Refused, match=REFUSED[text]):
+        gradient(COMMAND, text)
