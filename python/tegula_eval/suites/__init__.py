@@ -5,6 +5,8 @@
   flashinfer_bench   FlashInfer-Bench: definitions and workloads
   sol_execbench      SOL-ExecBench: the same, and a tolerance for each workload
   kernelbench_com    kernelbench.com's decks: a reference and its shapes
+  backendbench       BackendBench: a folder of operators
+  opinfo             samples of operators out of PyTorch
   robust_kbench      robust-kbench: forward and backward, several initialisations
   multikernelbench   MultiKernelBench: modules by category
   tritonbench        TritonBench's T channel: a function and a test that calls it

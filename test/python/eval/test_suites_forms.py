@@ -9,7 +9,7 @@ from suite_files import RMS, outcomes, records, rms_definition, run, workload
 from tegula_eval.commands import exit_codes
 from tegula_eval.program import runner
 from tegula_eval.rule import tolerance
-from tegula_eval.suites import kernelbench_com, sol_execbench
+from tegula_eval.suites import backendbench, kernelbench_com, sol_execbench
 
 try:
     runner.library_path()
@@ -273,3 +273,28 @@ def test_tritonbench(tmp_path):
     assert run("tritonbench", tmp_path, tmp_path / "out", f"--candidates={made}", "--tasks=scale_add")[0] == exit_codes.RIGHT
     (made / "scale_add.py").write_text(TRITONBENCH.replace("* alpha", "* 1.02"))
     assert run("tritonbench", tmp_path, tmp_path / "out", f"--candidates={made}", "--tasks=scale_add")[0] == exit_codes.NOT_RIGHT
+
+
+def test_backendbench(tmp_path):
+    """A folder of operators, judged on PyTorch's own samples: as programs, and as its implementations."""
+    ops = tmp_path / "ops"
+    for name in ("relu__default", "sub__Tensor", "nothing_at_all"):
+        (ops / name).mkdir(parents=True)
+    (ops / "relu__default" / "relu__default_implementation_v1.py").write_text(
+        "import torch\n\ndef relu__default_kernel_impl(input):\n    return torch.clamp(input, min=0)\n")
+    (ops / "sub__Tensor" / "sub__Tensor_implementation_v1.py").write_text(
+        "def sub__Tensor_kernel_impl(input, other, alpha=1):\n    return input - other\n")
+    samples = backendbench.sample(["nothing_at_all.default", "relu.default", "sub.Tensor"])
+    assert samples["nothing_at_all.default"] == [] and len(samples["relu.default"]) >= 2
+    assert any("alpha" in one for one in samples["sub.Tensor"]) and all(0 not in one["self"]["shape"] for one in samples["sub.Tensor"])
+    with pytest.MonkeyPatch.context() as patch:  # the seconds of the import once
+        patch.setattr(backendbench, "sample", lambda operators: samples)
+        code, told = run("backendbench", ops, tmp_path / "out", f"--candidates={ops}", "--seeds=1")
+        assert code == exit_codes.NOT_RIGHT  # which leaves alpha out
+        assert outcomes(told) == {"nothing_at_all": "task", "relu__default": "right", "sub__Tensor": "wrong"}
+        score = dict(told["theirs"])
+        assert score["correctness"] == 0.5 and 0.5 < score["samples passed"] < 1
+        relu = "kernel r(input: f32[...]) -> (y: f32[...]) { y[...] = relu(input[...]) }"
+        code, told = run("backendbench", ops, tmp_path / "out", programs(tmp_path / "p", relu__default=relu), "--seeds=1",
+                         "--tasks=relu*")
+        assert code == exit_codes.RIGHT and told["tasks"][0]["right_parts"] == len(samples["relu.default"])
