@@ -224,6 +224,17 @@ def _check_backward(forward: Kernel, backward: Kernel) -> None:
                              f"parameter or output of '{forward.name}' nor grad_Y of an output Y")
 
 
+def _refuse_second_gradient(name: str) -> None:
+    """Without it PyTorch warns, and leaves the operator out of gradients of gradients."""
+    import torch
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise RuntimeError(f"operator {name}, a backward kernel, has no gradient: gradients of gradients (create_graph=True) "
+                           "need PyTorch's own operators")
+
+    torch.library.register_autograd(name, put(name, "backward", backward))
+
+
 def _register_autograd(forward: Kernel, name: str, kernels: Sequence[Kernel]) -> None:
     import torch
 
@@ -232,6 +243,8 @@ def _register_autograd(forward: Kernel, name: str, kernels: Sequence[Kernel]) ->
     if any(one.role == "inout" for one in forward.parameters):
         raise ValueError(f"kernel '{forward.name}' updates a tensor in place: it can have no backward kernel")
     operators = [_register(kernel, f"{name}_backward_{kernel.name}") for kernel in kernels]
+    for kernel in kernels:
+        _refuse_second_gradient(f"{name}_backward_{kernel.name}")
     inputs = [one for one in forward.parameters if one.role != "out"]
     outputs = [one.name for one in forward.outputs]
     takes = {one.name for kernel in kernels for one in kernel.parameters if one.role != "out"}

@@ -341,13 +341,17 @@ class _Call:
 
     def _in_float64(self) -> tuple[Any, list[Any], float]:
         """Results, inputs as they are afterwards, and how many terms an element is a sum of."""
-        module, counted = self._copy(), variants.Measure()
-        inputs = [reference.to_float64(one).clone() if isinstance(one, torch.Tensor) else one for one in self.copies]
-        try:
-            with torch.no_grad(), reference.exactly(module), counted:
-                results = self._forward(module, inputs)
-        except (RuntimeError, TypeError, NotImplementedError) as error:
-            raise Refusal(f"the module does not run in float64, so that the program cannot be judged: {error}") from error
+        for types in reference.WIDENED:
+            module, counted = self._copy(), variants.Measure()
+            inputs = [reference.to_float64(one).clone() if isinstance(one, torch.Tensor) else one for one in self.copies]
+            try:
+                with torch.no_grad(), reference.exactly(module, types), counted:
+                    results = self._forward(module, inputs)
+                self.widened = types
+                break
+            except (RuntimeError, TypeError, NotImplementedError) as error:
+                if types is reference.WIDENED[-1]:
+                    raise Refusal(f"the module does not run in float64, so that the program cannot be judged: {error}") from error
         return results, inputs, counted.depth
 
     def _judge(self, name: str, ours: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor, depth: float) -> None:
@@ -371,7 +375,7 @@ class _Call:
         along = [torch.randn(one.shape, generator=generator, device=self.device).to(one.dtype)
                  if one.is_floating_point() else None for one in tensors]
         theirs = self._gradients_of(self._copy(), self.copies, wanted, along)
-        with reference.exactly(module := self._copy()):
+        with reference.exactly(module := self._copy(), self.widened):
             exact = self._gradients_of(module, [reference.to_float64(one) for one in self.copies], wanted,
                                        [None if one is None else one.double() for one in along])
         program = self.target.program

@@ -137,7 +137,7 @@ def _program(replacement: Any) -> tuple[Program, dict[str, Any]]:
 
 def _targets(model: torch.nn.Module, replacements: Mapping[str, Any], tolerance: float) -> dict[torch.nn.Module, Target]:
     """Raises ValueError for a pattern that fits nothing or what another has taken."""
-    modules = dict(model.named_modules())
+    modules = dict(model.named_modules(remove_duplicate=False))  # a module may have several names
     for name, one in modules.items():
         if hasattr(one, "_orig_mod"):
             raise ValueError(f"'{name or type(one).__name__}' is compiled by torch.compile already: swap first, then compile")
@@ -151,6 +151,8 @@ def _targets(model: torch.nn.Module, replacements: Mapping[str, Any], tolerance:
         for name, one in found.items():
             if is_swapped(one):
                 raise ValueError(f"'{name}' is swapped already: restore() it first")
+            if one in targets and targets[one].program is program:
+                continue
             if one in targets:
                 raise ValueError(f"'{name}' is named by two patterns")
             targets[one] = Target(name, type(one), program, constants, tolerance)

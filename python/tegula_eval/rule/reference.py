@@ -376,6 +376,10 @@ def to_float64(one):
     return one.double() if isinstance(one, torch.Tensor) and one.is_floating_point() and one.dtype not in NARROW else one
 
 
+# Types that are widened: all at first, then float32 alone.
+WIDENED = ((torch.float32, torch.bfloat16, torch.float16), (torch.float32,))
+
+
 class _Wide(TorchDispatchMode):
     """What forward brings to one of these types by name (`x.float()`, `torch.zeros(n, dtype=torch.float32)`) is in float64."""
 
@@ -396,9 +400,9 @@ def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
     """In float64, also where forward brings something to a lower type by name: that rounding is in the module's own error.
     Where it does not run so (it may read a type's bits), float32 alone is widened."""
     try:
-        return _run_wide(case, seed, up, (torch.float32, torch.bfloat16, torch.float16))
+        return _run_wide(case, seed, up, WIDENED[0])
     except TaskError:
-        return _run_wide(case, seed, up, (torch.float32,))
+        return _run_wide(case, seed, up, WIDENED[1])
 
 
 def _run_wide(case: Case, seed: int, up, types: tuple[torch.dtype, ...]) -> list[torch.Tensor]:

@@ -72,6 +72,13 @@ class TestLibrary:
         swish(other, 1.5).sum().backward()
         torch.testing.assert_close(x.grad, other.grad)
 
+    def test_gradient_of_a_gradient(self, register, device):
+        op = register(PROGRAM, backward="swish_backward")
+        x = torch.randn(4, 6, device=device, requires_grad=True)
+        first, = torch.autograd.grad(op(x, 1.5).sum(), x, create_graph=True)
+        with pytest.raises(RuntimeError, match="gradients of gradients"):
+            torch.autograd.grad(first.sum(), x)
+
     def test_opcheck_of_optionals_constants_and_ranks(self, register, device):
         op = register(POOL)
         assert str(op.default._schema).endswith(

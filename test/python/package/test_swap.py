@@ -77,6 +77,29 @@ class TestServed:
         swap = tegula.swap(net, {"**.mlp": mlp}, (torch.randn(4, 8).to(dtype),), gradients=False)
         assert len(swap.modules) == 2
 
+    def test_a_module_with_two_names(self, mlp):
+        part = Mlp()
+        net = nn.ModuleDict({"a": Around(part), "b": Around(part)})
+        x = torch.randn(3, 8)
+        swap = tegula.swap(net, {"b.part": mlp}, lambda model: model["a"](x), gradients=False)
+        with torch.no_grad():
+            torch.testing.assert_close(net["b"](x), net["a"](x))
+        assert counts(swap) == {"a.part": (2, {})}
+
+    def test_inference_mode_and_checkpoints(self, trained):
+        net, x = Net(1), torch.randn(3, 8)
+        with torch.inference_mode():
+            swap = tegula.swap(net, {"layers.*.mlp": trained}, (torch.randn(3, 8),))
+            net(torch.randn(3, 8))
+        swap.check((x,))
+        torch.utils.checkpoint.checkpoint(net, x, use_reentrant=False).sum().backward()
+        # The second forward ends early, inside of the program's operator.
+        assert counts(swap)["layers.0.mlp"] == (2, {}) and net.layers[0].mlp.up.weight.grad is not None
+
+    def test_a_type_that_forward_names(self, swap_part):
+        program = "kernel low(x: f32[M, N]) -> (y: bf16[M, N]) { y[i, j] = 3 * x[i, j] }"
+        swap_part(make(lambda self, x: (3 * x.bfloat16()).bfloat16()), program, (torch.randn(2, 3),))
+
     def test_weights_are_read_at_each_call(self, mlp):
         net, x = Net(), torch.randn(3, 8)
         swap = tegula.swap(net, {"layers.*.mlp": mlp}, (x,), gradients=False)
