@@ -9,6 +9,7 @@ entry names stands below "Others". A link that leads nowhere and a heading that 
 --list prints the pages and builds nothing.
 """
 import argparse
+import importlib.util
 import logging
 import pathlib
 import re
@@ -17,6 +18,7 @@ import sys
 import tempfile
 
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
+PROGRAM = re.compile(r"\A```\n((?:[ \t]*#.*\n)*(?:kernel|fn) )")  # a block that begins with a definition
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -69,6 +71,20 @@ def reached(root, pages):
     return sorted(found)
 
 
+def colour_programs(root):
+    """Gives Pygments the lexer of the Python package, which need not be installed."""
+    place = root / "python/tegula/pygments_lexer.py"
+    if not place.is_file():
+        return
+    from pygments import lexers
+    spec = importlib.util.spec_from_file_location("pygments_lexer", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    one = module.TegulaLexer
+    lexers.LEXERS[one.__name__] = (place.stem, one.name, tuple(one.aliases), tuple(one.filenames), ())
+    lexers._lexer_cache[one.name] = one
+
+
 def lay(root, files, folder):
     """Copies them. A link to a folder leads to its README.md, or is text where it has none."""
     for file in files:
@@ -86,6 +102,7 @@ def lay(root, files, folder):
 
         parts = re.split(r"(^```.*?^```)", file.read_text(), flags=re.M | re.S)
         parts[::2] = [LINK.sub(follow, part) for part in parts[::2]]
+        parts[1::2] = [PROGRAM.sub(r"```tegula\n\1", part) for part in parts[1::2]]
         place.write_text("".join(parts))
 
 
@@ -107,6 +124,7 @@ def build(root, settings, out, files, nav):
     from mkdocs.commands import build as command
     from mkdocs.config import load_config
     with tempfile.TemporaryDirectory() as folder:
+        colour_programs(root)
         lay(root, files, pathlib.Path(folder))
         pathlib.Path(folder, "code.css").write_text(colours())
         with settings.open("rb") as text:

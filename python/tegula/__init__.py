@@ -31,6 +31,7 @@ from ._errors import (
     TegulaWarning,
 )
 from ._kernel import Compiled, Guard, Kernel, Parameter, compile, load
+from ._jupyter import load_ipython_extension as load_ipython_extension
 from ._library import library
 from ._swap import Replacement, swap, swapped
 
