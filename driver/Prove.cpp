@@ -16,6 +16,7 @@
 #include "mlir/Parser/Parser.h"
 #include "prove/Certificate.h"
 #include "prove/EvaluateImpl.h"
+#include "prove/Reference.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -24,9 +25,10 @@ namespace tegula {
 
 static cl::SubCommand sub("prove", "Say whether two programs compute one function");
 static cl::opt<std::string> path(cl::Positional, cl::desc("FILE"), cl::sub(sub));
-static cl::opt<std::string> against("against", cl::value_desc("OTHER.tgl"),
-                                    cl::desc("The program that FILE is to be equal to"),
-                                    cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<std::string>
+    against("against", cl::value_desc("OTHER.tgl|REF.py"),
+            cl::desc("The program, or function of PyTorch, that FILE is to be equal to"),
+            cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<bool> scheduled("scheduled",
                                cl::desc("Hold FILE against what the passes make of it"),
                                cl::cat(inputOptions), cl::sub(sub));
@@ -77,6 +79,7 @@ struct Program {
   std::string textHash;
   std::string plain, scheduled;
   mlir::OwningOpRef<mlir::ModuleOp> plainModule, scheduledModule;
+  std::vector<checked::Constant> constants;
 };
 } // namespace
 
@@ -127,6 +130,7 @@ static ExitCode loadProgram(const Question &question, StringRef file, bool wants
     return tellError(compiled.takeError());
   if (!*compiled)
     return ExitWrongProgram;
+  program.constants = (*compiled)->constants;
   auto parse = [&](StringRef stage, std::string &text) -> mlir::OwningOpRef<mlir::ModuleOp> {
     text = (*compiled)->stages[stage.str()];
     return mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context));
@@ -205,6 +209,58 @@ static ExitCode codeOf(prove::Verdict verdict) {
   return ExitUndecided;
 }
 
+/// The program against a function of PyTorch.
+static ExitCode compareWithReference(const Question &question, Program &program,
+                                     prove::EqualOptions &options, prove::Judgement &judgement,
+                                     std::string &hash) {
+  Expected<std::string> text = readFile(question.against, 16 << 20);
+  if (!text) {
+    errs() << "tegula: " << toString(text.takeError()) << '\n';
+    return ExitWrongCall;
+  }
+  hash = prove::hashOf(*text);
+  const char *python = getenv("TEGULA_PYTHON");
+  std::string error;
+  std::unique_ptr<prove::TraceProcess> process =
+      prove::TraceProcess::start(python ? python : "python3", error);
+  if (!process) {
+    errs() << "tegula: " << error << '\n';
+    return ExitMissingResource;
+  }
+  prove::FixedArguments constants;
+  for (const checked::Constant &constant : program.constants) {
+    json::Value value = nullptr;
+    if (auto *list = std::get_if<std::vector<int64_t>>(&constant.value))
+      value = json::Array(*list);
+    else if (auto *truth = std::get_if<bool>(&constant.value))
+      value = *truth;
+    else if (auto *number = std::get_if<double>(&constant.value))
+      value = *number;
+    else
+      value = std::get<int64_t>(constant.value);
+    constants.push_back({constant.name, value});
+  }
+  options.hasPlainScalars = true;
+  tgl::KernelOp kernel = entryOf(*program.plainModule);
+  prove::KernelSubject mine(kernel);
+  prove::ReferenceSubject theirs(*process, question.against, kernel, std::move(constants));
+  judgement = compare(kernel, mine, theirs, options);
+  return ExitSuccess;
+}
+
+/// Two programs, or a program and its schedule.
+static prove::Judgement compareKernels(tgl::KernelOp kernel, tgl::KernelOp other, bool isSchedule,
+                                       const prove::EqualOptions &options) {
+  prove::Judgement judgement;
+  if (!haveOneSignature(kernel, other, judgement.reason)) {
+    judgement.verdict = prove::Verdict::NotEqual;
+    return judgement;
+  }
+  prove::KernelSubject mine(kernel), theirs(other);
+  return isSchedule ? compare(kernel, theirs, mine, options)
+                    : compare(kernel, mine, theirs, options);
+}
+
 /// Answers the question; `certificate` is complete where the result is a verdict's.
 static ExitCode answer(const Question &question, json::Object &certificate, std::string &words) {
   mlir::DialectRegistry registry;
@@ -213,31 +269,29 @@ static ExitCode answer(const Question &question, json::Object &certificate, std:
   Program first, second;
   if (ExitCode code = loadProgram(question, question.path, question.scheduled, context, first))
     return code;
-  if (!question.scheduled)
-    if (ExitCode code = loadProgram(question, question.against, false, context, second))
-      return code;
   prove::EqualOptions options;
   options.seed = question.seed;
   if (!parseSizes(question.sizes, options.sizes))
     return ExitWrongCall;
   tgl::KernelOp kernel = entryOf(*first.plainModule);
-  tgl::KernelOp other = entryOf(question.scheduled ? *first.scheduledModule : *second.plainModule);
   prove::Judgement judgement;
-  if (!haveOneSignature(kernel, other, judgement.reason)) {
-    judgement.verdict = prove::Verdict::NotEqual;
-  } else {
-    prove::KernelSubject mine(kernel), theirs(other);
-    judgement = question.scheduled ? compare(kernel, theirs, mine, options)
-                                   : compare(kernel, mine, theirs, options);
-  }
-  words = prove::toText(judgement);
   json::Object hashes{{"file", first.textHash}, {"tgl", prove::hashOf(first.plain)}};
   if (question.scheduled) {
+    judgement = compareKernels(kernel, entryOf(*first.scheduledModule), true, options);
     hashes["scheduled"] = prove::hashOf(first.scheduled);
+  } else if (StringRef(question.against).ends_with(".py")) {
+    std::string hash;
+    if (ExitCode code = compareWithReference(question, first, options, judgement, hash))
+      return code;
+    hashes["against"] = hash;
   } else {
+    if (ExitCode code = loadProgram(question, question.against, false, context, second))
+      return code;
+    judgement = compareKernels(kernel, entryOf(*second.plainModule), false, options);
     hashes["against"] = second.textHash;
     hashes["against_tgl"] = prove::hashOf(second.plain);
   }
+  words = prove::toText(judgement);
   certificate = json::Object{
       {"schema", "tegula.certificate"}, {"version", 1},
       {"tegula", TEGULA_VERSION},       {"question", questionJson(question)},
@@ -314,7 +368,7 @@ static ExitCode run() {
     return ExitWrongCall;
   }
   if (against.empty() == !scheduled) {
-    errs() << "tegula: prove takes one of --against=OTHER.tgl and --scheduled\n";
+    errs() << "tegula: prove takes one of --against=OTHER and --scheduled\n";
     return ExitWrongCall;
   }
   if (!StringRef(target).empty() && target != "cpu" && !isDeviceTarget(target)) {

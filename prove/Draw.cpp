@@ -139,13 +139,16 @@ static Number drawNumber(DataKind kind, DType type, uint64_t own, int64_t n,
 }
 
 Point tegula::prove::drawPoint(tgl::KernelOp kernel, const Sizes &sizes, DataKind kind,
-                               int64_t integerLimit, uint64_t seed, const Algebra &algebra) {
+                               int64_t integerLimit, uint64_t seed, const Algebra &algebra,
+                               bool hasPlainScalars) {
   Point point;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     uint64_t own = mix(seed, 1000 + i);
     auto type = dyn_cast<tgl::TglTensorType>(kernel.getArgumentTypes()[i]);
     if (!type) {
-      if (isa<FloatType>(kernel.getArgumentTypes()[i]))
+      if (isa<FloatType>(kernel.getArgumentTypes()[i]) && hasPlainScalars)
+        point.scalars.push_back(algebra.constant(double(1 + own % 19) / 20, true));
+      else if (isa<FloatType>(kernel.getArgumentTypes()[i]))
         point.scalars.push_back(algebra.drawn(drawReal(DataKind::Positive, own), own));
       else
         point.scalars.push_back(int64_t(1 + own % 3));

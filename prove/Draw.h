@@ -46,9 +46,10 @@ struct Point {
   std::vector<PointScalar> scalars;
 };
 /// Integers of data are in 0 <= v < `integerLimit`. The reals depend on `seed` alone, the residues
-/// on the algebra's primes too.
+/// on the algebra's primes too. With `hasPlainScalars` run-time scalars of floats are constants, so
+/// that a reference can be told of them.
 Point drawPoint(tgl::KernelOp kernel, const Sizes &sizes, DataKind kind, int64_t integerLimit,
-                uint64_t seed, const Algebra &algebra);
+                uint64_t seed, const Algebra &algebra, bool hasPlainScalars = false);
 
 } // namespace tegula::prove
 

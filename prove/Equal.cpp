@@ -116,7 +116,8 @@ private:
         continue;
       Trial trial;
       trial.sizeKind = kind;
-      trial.dataKind = dataKind;
+      bool isTooHuge = dataKind == DataKind::Huge && attempt > 1;
+      trial.dataKind = isTooHuge ? DataKind::Large : dataKind;
       trial.sizes = *sizes;
       trial.seed = seed;
       if (!limit)
@@ -160,8 +161,8 @@ private:
 
   Step evaluateBoth(Trial &trial, unsigned chain, std::string &why) {
     Algebra algebra(mix(trial.seed, 7919 + chain));
-    Point point =
-        drawPoint(kernel, trial.sizes, trial.dataKind, trial.integerLimit, trial.seed, algebra);
+    Point point = drawPoint(kernel, trial.sizes, trial.dataKind, trial.integerLimit, trial.seed,
+                            algebra, options.hasPlainScalars);
     EvaluateOptions own = options.evaluate;
     own.tileSize = trial.tileSize;
     algebra.events.types = 0;

@@ -92,7 +92,8 @@ struct Judgement {
 
 struct EqualOptions {
   uint64_t seed = 0;
-  Sizes sizes; // that are given
+  Sizes sizes;                  // that are given
+  bool hasPlainScalars = false; // as drawPoint has them
   EvaluateOptions evaluate;
 };
 

@@ -129,6 +129,13 @@ int64_t keptAs(mlir::Type type, int64_t value);
 /// The larger (smaller) of two, nan where one is.
 Number extreme(Algebra &algebra, const Number &a, const Number &b, bool isMax);
 
+/// What a reduction of numbers gives; of argmax and its kin nothing is known here.
+Number reduceNumbers(Algebra &algebra, tgl::ReduceKind kind, llvm::ArrayRef<Number> values,
+                     bool isUnbiased);
+
+/// By exponentials.
+Number hyperbolicTangent(Algebra &algebra, const Number &x);
+
 /// Places of the values in order, equal ones as they stand, nan largest.
 std::vector<size_t> sortedPlaces(Algebra &algebra, llvm::ArrayRef<Number> values, bool descending);
 std::vector<size_t> sortedPlaces(llvm::ArrayRef<int64_t> values, bool descending);

@@ -130,21 +130,6 @@ Number halfOf(Algebra &algebra, const Number &x) {
 }
 Number one(Algebra &algebra) { return algebra.integer(1); }
 
-/// (exp(2x) - 1) / (exp(2x) + 1).
-Number hyperbolicTangent(Algebra &algebra, const Number &x) {
-  if (x.kind == Number::Infinite)
-    return algebra.integer(x.real < 0 ? -1 : 1);
-  Number power = algebra.exp(algebra.add(x, x));
-  if (power.kind != Number::Finite)
-    return one(algebra);
-  Number result =
-      algebra.sub(one(algebra), algebra.div(algebra.integer(2), algebra.add(power, one(algebra))));
-  double slope = std::max(0.0, 1 - double(result.real * result.real));
-  result.error = x.error * slope + 3 * Algebra::unit;
-  result.coarse = x.coarse * slope;
-  return result;
-}
-
 /// (exp(x) + sign * exp(-x)) / 2.
 Number hyperbolic(Algebra &algebra, const Number &x, bool isCosine) {
   if (x.kind != Number::Finite)
@@ -166,6 +151,21 @@ Number areaTangent(Algebra &algebra, const Number &x) {
   return halfOf(algebra, algebra.log(quotient));
 }
 } // namespace
+
+/// (exp(2x) - 1) / (exp(2x) + 1).
+Number tegula::prove::hyperbolicTangent(Algebra &algebra, const Number &x) {
+  if (x.kind == Number::Infinite)
+    return algebra.integer(x.real < 0 ? -1 : 1);
+  Number power = algebra.exp(algebra.add(x, x));
+  if (power.kind != Number::Finite)
+    return one(algebra);
+  Number result =
+      algebra.sub(one(algebra), algebra.div(algebra.integer(2), algebra.add(power, one(algebra))));
+  double slope = std::max(0.0, 1 - double(result.real * result.real));
+  result.error = x.error * slope + 3 * Algebra::unit;
+  result.coarse = x.coarse * slope;
+  return result;
+}
 
 static bool buildArithmetic(const Emitter &emit) {
   return llvm::TypeSwitch<Operation *, bool>(emit.op)

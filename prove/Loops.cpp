@@ -26,6 +26,72 @@ Number tegula::prove::extreme(Algebra &algebra, const Number &a, const Number &b
   }
 }
 
+static Number sum(Algebra &algebra, llvm::ArrayRef<Number> values) {
+  Number total;
+  for (const Number &value : values)
+    total = algebra.add(total, value);
+  // In another order each partial sum may be as large as the sum of magnitudes.
+  Real magnitudes = 0;
+  double errors = 0;
+  for (const Number &value : values) {
+    magnitudes += std::fabs(value.real);
+    errors += value.error;
+  }
+  if (total.kind == Number::Finite)
+    total.error = errors + Algebra::unit * double(values.size()) * double(magnitudes);
+  return total;
+}
+
+Number tegula::prove::reduceNumbers(Algebra &algebra, ReduceKind kind,
+                                    llvm::ArrayRef<Number> values, bool isUnbiased) {
+  switch (kind) {
+  case ReduceKind::Sum:
+    return sum(algebra, values);
+  case ReduceKind::Prod: {
+    Number product = algebra.integer(1);
+    for (const Number &value : values)
+      product = algebra.mul(product, value);
+    return product;
+  }
+  case ReduceKind::Mean:
+    if (values.empty())
+      return algebra.nan();
+    return algebra.div(sum(algebra, values), algebra.integer(int64_t(values.size())));
+  case ReduceKind::Var: {
+    auto count = int64_t(values.size()) - (isUnbiased ? 1 : 0);
+    if (count <= 0)
+      return algebra.nan();
+    Number mean = algebra.div(sum(algebra, values), algebra.integer(int64_t(values.size())));
+    std::vector<Number> squares;
+    for (const Number &value : values) {
+      Number delta = algebra.sub(value, mean);
+      squares.push_back(algebra.mul(delta, delta));
+    }
+    return algebra.div(sum(algebra, squares), algebra.integer(count));
+  }
+  case ReduceKind::LogSumExp: {
+    if (values.empty())
+      return algebra.infinity(true);
+    Number largest = values.front();
+    for (const Number &value : values.drop_front())
+      largest = extreme(algebra, largest, value, true);
+    if (largest.kind != Number::Finite)
+      return largest;
+    std::vector<Number> powers;
+    for (const Number &value : values)
+      powers.push_back(algebra.exp(algebra.sub(value, largest)));
+    return algebra.add(largest, algebra.log(sum(algebra, powers)));
+  }
+  default: {
+    bool isMax = kind == ReduceKind::Max;
+    Number best = algebra.infinity(isMax);
+    for (auto [k, value] : llvm::enumerate(values))
+      best = k ? extreme(algebra, best, value, isMax) : value;
+    return best;
+  }
+  }
+}
+
 namespace {
 /// Values that a loop hands on: all are read before any is set.
 struct Carried {
@@ -126,72 +192,6 @@ private:
     std::vector<Number> values;
     points(machine, [&] { values.push_back(machine.numbers[value]); });
     return reduceNumbers(algebra, kind, values, isUnbiased);
-  }
-
-  static Number sum(Algebra &algebra, llvm::ArrayRef<Number> values) {
-    Number total;
-    for (const Number &value : values)
-      total = algebra.add(total, value);
-    // In another order each partial sum may be as large as the sum of magnitudes.
-    Real magnitudes = 0;
-    double errors = 0;
-    for (const Number &value : values) {
-      magnitudes += std::fabs(value.real);
-      errors += value.error;
-    }
-    if (total.kind == Number::Finite)
-      total.error = errors + Algebra::unit * double(values.size()) * double(magnitudes);
-    return total;
-  }
-
-  static Number reduceNumbers(Algebra &algebra, ReduceKind kind, llvm::ArrayRef<Number> values,
-                              bool isUnbiased) {
-    switch (kind) {
-    case ReduceKind::Sum:
-      return sum(algebra, values);
-    case ReduceKind::Prod: {
-      Number product = algebra.integer(1);
-      for (const Number &value : values)
-        product = algebra.mul(product, value);
-      return product;
-    }
-    case ReduceKind::Mean:
-      if (values.empty())
-        return algebra.nan();
-      return algebra.div(sum(algebra, values), algebra.integer(int64_t(values.size())));
-    case ReduceKind::Var: {
-      auto count = int64_t(values.size()) - (isUnbiased ? 1 : 0);
-      if (count <= 0)
-        return algebra.nan();
-      Number mean = algebra.div(sum(algebra, values), algebra.integer(int64_t(values.size())));
-      std::vector<Number> squares;
-      for (const Number &value : values) {
-        Number delta = algebra.sub(value, mean);
-        squares.push_back(algebra.mul(delta, delta));
-      }
-      return algebra.div(sum(algebra, squares), algebra.integer(count));
-    }
-    case ReduceKind::LogSumExp: {
-      if (values.empty())
-        return algebra.infinity(true);
-      Number largest = values.front();
-      for (const Number &value : values.drop_front())
-        largest = extreme(algebra, largest, value, true);
-      if (largest.kind != Number::Finite)
-        return largest;
-      std::vector<Number> powers;
-      for (const Number &value : values)
-        powers.push_back(algebra.exp(algebra.sub(value, largest)));
-      return algebra.add(largest, algebra.log(sum(algebra, powers)));
-    }
-    default: {
-      bool isMax = kind == ReduceKind::Max;
-      Number best = algebra.infinity(isMax);
-      for (auto [k, value] : llvm::enumerate(values))
-        best = k ? extreme(algebra, best, value, isMax) : value;
-      return best;
-    }
-    }
   }
 
   int64_t integers(Machine &machine) const {

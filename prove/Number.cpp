@@ -38,15 +38,14 @@ void Algebra::propagate(Number &result, const Number &a, double slope) {
 }
 
 /// What every operation that rounds does to errors.
-Number Algebra::finish(Number result, double units) const {
+Number Algebra::finish(Number result, double units) {
   auto magnitude = double(std::fabs(result.real));
   result.slack += 2 * double(realUnit) * magnitude;
   result.error += units * unit * magnitude;
   if (std::isnan(result.real))
     return nan();
-  if (std::isinf(result.real))
-    return infinity(result.real < 0);
-  return result;
+  require(!std::isinf(result.real), "number beyond long double");
+  return std::isinf(result.real) ? infinity(result.real < 0) : result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -397,6 +396,7 @@ Number Algebra::exp(const Number &a) {
   result.residues[last] =
       a.residues[last] ? hash(hashExp, last, a.residues[last]) : chain[last].one();
   result.real = std::exp(a.real);
+  require(result.real != 0, "exponential below long double");
   propagate(result, a, double(result.real));
   result.numerator = 1;
   // A device's functions are right to a few units (docs/math.md).

@@ -122,7 +122,7 @@ private:
   uint64_t projected(const Number &a, unsigned level) const;
   void require(bool isFine, const char *where);
   static void propagate(Number &result, const Number &a, double slope);
-  Number finish(Number result, double units = 1) const;
+  Number finish(Number result, double units = 1);
   uint64_t hash(unsigned function, unsigned level, uint64_t argument) const;
   bool setRational(Number &number, int64_t numerator, int64_t denominator) const;
 };

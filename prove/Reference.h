@@ -1,0 +1,64 @@
+//===- Reference.h - A function of PyTorch over exact numbers -----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// torch/trace.py, run by a Python that has torch, takes a function apart at given shapes: into
+// gathers, maps of elements, reductions, products, scans and sorts, which are evaluated here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PROVE_REFERENCE_H
+#define TEGULA_PROVE_REFERENCE_H
+
+#include "prove/Equal.h"
+#include "llvm/Support/JSON.h"
+#include <map>
+
+namespace tegula::prove {
+
+/// A Python process that traces: one line asks, one line answers.
+class TraceProcess {
+public:
+  /// Null, with the reason in `error`, where it does not start.
+  static std::unique_ptr<TraceProcess> start(const std::string &python, std::string &error);
+  ~TraceProcess();
+  TraceProcess(const TraceProcess &) = delete;
+
+  llvm::Expected<llvm::json::Value> ask(const llvm::json::Value &question);
+
+private:
+  TraceProcess(int pid, int in, int out) : pid(pid), in(in), out(out) {}
+  int pid, in, out;
+  std::string rest;
+};
+
+/// An argument that is no tensor: a compile-time constant.
+using FixedArguments = std::vector<std::pair<std::string, llvm::json::Value>>;
+
+class ReferenceSubject final : public Subject {
+public:
+  ReferenceSubject(TraceProcess &process, std::string path, tgl::KernelOp kernel,
+                   FixedArguments constants)
+      : process(process), path(std::move(path)), kernel(kernel), constants(std::move(constants)) {}
+
+  Evaluation run(const Point &point, Algebra &algebra, const EvaluateOptions &options) override;
+  std::vector<std::string> oneSided() const override;
+
+private:
+  /// The program for the shapes of a point; null, with a message, where there is none.
+  const llvm::json::Object *programFor(const Point &point, std::string &message);
+
+  TraceProcess &process;
+  std::string path;
+  tgl::KernelOp kernel;
+  FixedArguments constants;
+  std::map<std::string, llvm::json::Value> programs; // by question
+  std::vector<std::pair<std::string, uint8_t>> ways; // of conditions, in order
+};
+
+} // namespace tegula::prove
+
+#endif // TEGULA_PROVE_REFERENCE_H
