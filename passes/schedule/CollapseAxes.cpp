@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Nest.h"
 #include "strategies/contraction/plan/ContractionPlan.h"
+#include "strategies/skinny_product/plan/SkinnyProduct.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
@@ -44,7 +45,8 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
       // Tiles are made of the axes of a product, or of rows that run through tiles, or of windows.
       auto statement = dyn_cast<ParallelOp>(op.getOperation());
       if (alike && statement &&
-          (planContraction(statement, /*byVectors=*/false) || hasTiles(statement)))
+          (planContraction(statement, /*byVectors=*/false) || planSkinnyProduct(statement) ||
+           hasTiles(statement)))
         return WalkResult::skip();
       bool isOutermost = isa<LaunchOp, KernelOp>(op->getParentOp());
       if (alike && statement && isOutermost && hasWindows(statement))

@@ -11,6 +11,7 @@
 #include "passes/analysis/SameValue.h"
 #include "strategies/ScheduleBlock.h"
 #include "strategies/contraction/plan/TensorTile.h"
+#include "strategies/skinny_product/plan/SkinnyProduct.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -97,7 +98,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
   void runOnOperation() override {
     bool keepsRows = settingOf(scheduleSettings(getOperation()), "cluster").has_value();
     for (ParallelOp statement : outermostStatements(getOperation())) {
-      if (chooseTile(statement)) // splits its sums itself
+      if (chooseTile(statement) || isSkinnyProduct(statement)) // splits its sums itself
         continue;
       if (keepsRows) // with the rest of the statement, as the program asks
         continue;

@@ -27,6 +27,8 @@ private:
   void product();
   void scaledProduct();
   void productReduction();
+  void skinnyProduct();
+  std::string packedCode(const std::string &N, const std::string &K);
   void convolution();
   void tileLoop();
   void chain();
@@ -272,6 +274,147 @@ void TiledGenerator::productReduction() {
     line("h[y" + list(to) + "] += " + pick({"1", "r[i]"}) + " for " + (hasBatch ? "b, i" : "i"));
     output("h", "f32", {"N"});
   }
+}
+
+/// An integer of weight w at j, k: of a nibble in a byte or in a word along the sum or across it,
+/// of a byte, a bit, or a type of four bits; or a float of eight bits. Declares w.
+std::string TiledGenerator::packedCode(const std::string &N, const std::string &K) {
+  int64_t columns = std::stoll(N), depth = std::stoll(K);
+  auto part = [](int64_t size, int64_t by) { return std::to_string(size / by); };
+  constexpr int64_t words = 2000000000;
+  for (;;)
+    switch (random.below(8)) {
+    case 0:
+    case 1:
+      if (depth % 2)
+        continue;
+      if (random.chance(70)) {
+        input("w", "u8", {N, part(depth, 2)}, 0, 255);
+        return "((w[j, k // 2] >> 4*" + pick({"(k % 2)", "(1 - k%2)"}) + ") & 0xf)";
+      }
+      input("w", "u8", {part(depth, 2), N}, 0, 255);
+      return "((w[k // 2, j] >> 4*(k % 2)) & 0xf)";
+    case 2:
+      if (depth % 8)
+        continue;
+      if (random.chance(50)) {
+        input("w", pick({"i32", "u32"}), {part(depth, 8), N}, 0, words);
+        return "((w[k // 8, j] >> 4*(k % 8)) & 0xf)";
+      }
+      input("w", "i32", {N, part(depth, 8)}, -words, words);
+      return "((w[j, k // 8] >> 4*(k % 8)) & 0xf)";
+    case 3:
+      if (columns % 8)
+        continue;
+      input("w", "i32", {K, part(columns, 8)}, -words, words);
+      return "((w[k, j // 8] >> 4*(j % 8)) & 0xf)";
+    case 4:
+      if (random.chance(50)) {
+        input("w", "i8", {N, K}, -8, 8);
+        return "w[j, k]";
+      }
+      input("w", "u8", {K, N}, 0, 15);
+      return "w[k, j]";
+    case 5:
+      input("w", "i4", {N, K}, -8, 7);
+      return "w[j, k]";
+    case 6:
+      input("w", "bool", {N, K}, 0, 1);
+      return "where(w[j, k], 5, -3)";
+    default:
+      input("w", pick({"f8e4m3", "f8e5m2"}), {N, K}, -2, 2);
+      return "w[j, k]";
+    }
+}
+
+/// A product of few rows with a weight that is packed, with scales and zero points of groups, by a
+/// table or not, as one statement or two. Weights are quarters below 48, which bf16 has.
+void TiledGenerator::skinnyProduct() {
+  static const std::vector<int64_t> groups = {4, 8, 24, 32, 32, 64, 96, 128};
+  std::string type = pick({"bf16", "f16"});
+  int64_t group = random.pick(groups), parts = 1 + random.below(std::max<int64_t>(2, 700 / group));
+  bool isVector = random.chance(10);
+  program.sizes = {{"M", isVector ? 1 : 1 + random.below(random.chance(15) ? 40 : 32)}};
+  size("N", 200);
+  if (random.chance(60))
+    program.sizes.back().second = 8 * (1 + random.below(25));
+  std::string N = std::to_string(sizeOf("N")), K = std::to_string(group * parts),
+              P = std::to_string(parts), each = std::to_string(group);
+  program.sizes.resize(isVector ? 0 : 1); // columns and the sum are numbers
+  bool isTurned = !isVector && random.chance(20);
+  std::string left = isVector ? "x[k]" : isTurned ? "x[k, i]" : "x[i, k]";
+  if (isVector)
+    input("x", type, {K}, -2, 2);
+  else if (isTurned)
+    input("x", type, {K, "M"}, -2, 2);
+  else
+    input("x", type, {"M", K}, -2, 2);
+  if (random.chance(20))
+    program.inputs.back().special = true,
+    program.inputs.back().specialEvery = 2 * group * parts + 1;
+  if (!isVector && !isTurned && random.chance(25)) {
+    input("c", "i32", {"M"}, 0, sizeOf("M") - 1);
+    left = "x[c[i], k]";
+  }
+  std::string code = packedCode(N, K);
+  bool isNibble = code.find("0xf") != std::string::npos;
+  if (isNibble && random.chance(25)) {
+    input("t", "f32", {"16"}, -12, 12);
+    code = "t[" + code + "]";
+  } else if (isNibble) {
+    switch (random.below(4)) {
+    case 0:
+      break;
+    case 1:
+      code = "(" + code + " - 8)";
+      break;
+    case 2:
+      input("z", type, {N, P}, -8, 8);
+      code = "(" + code + " - z[j, k // " + each + "])";
+      break;
+    default:
+      input("z", "i32", {P, N}, -8, 8);
+      code = "(" + code + " - z[k // " + each + ", j] - 1)";
+    }
+  }
+  switch (random.below(6)) {
+  case 0:
+    break;
+  case 1:
+    input("s", "f32", {N}, -2, 2);
+    code += "*s[j]";
+    break;
+  case 2:
+    input("s", type, {P, N}, -2, 2);
+    code += "*s[k // " + each + ", j]";
+    break;
+  case 3:
+    input("s", type, {P, N}, -2, 2);
+    input("g", "i32", {K}, 0, parts - 1);
+    code += "*s[g[k], j]";
+    break;
+  default:
+    input("s", pick({type, "f32"}), {N, P}, -2, 2);
+    code += "*s[j, k // " + each + "]";
+  }
+  std::string weight = type + "(" + code + ")";
+  if (random.chance(35)) {
+    line("q: " + type + "[j in " + N + ", k in " + K + "] = " + code);
+    weight = "q[j, k]";
+  }
+  std::string sum = "sum(" + (random.chance(70) ? left + "*" + weight : weight + "*" + left) +
+                    " for k in " + K + ")";
+  if (random.chance(40)) {
+    input("b", "f32", {N}, -4, 4);
+    sum = pick({sum + " + b[j]", "maximum(" + sum + " - b[j], 0)", "b[j]*" + sum});
+  }
+  bool stores = random.chance(30);
+  line((isVector ? "y[j] = " : "y[i, j] = ") + sum);
+  output("y", stores ? type : "f32",
+         isVector ? std::vector<std::string>{N} : std::vector<std::string>{"M", N});
+  static const std::vector<std::string> tiles = {"16-columns", "32-columns", "64-columns",
+                                                 "32-columns", ""};
+  program.tile = random.pick(tiles);
 }
 
 void TiledGenerator::convolution() {
@@ -554,7 +697,7 @@ GeneratedProgram TiledGenerator::generate() {
   else if (kind < 12)
     rows();
   else if (kind < 14)
-    productReduction();
+    random.chance(50) ? skinnyProduct() : productReduction();
   else if (kind < 17)
     fewRows();
   else if (kind < 19)

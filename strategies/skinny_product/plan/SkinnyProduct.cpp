@@ -11,6 +11,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "strategies/contraction/plan/ContractionPlan.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
@@ -302,6 +303,10 @@ private:
   /// Points of a block are computed together: none may see what another writes, nor a sum the
   /// result of one before it.
   bool checkAccesses() {
+    // Sums over results that a contraction begins in its tiles.
+    for (tgl::WriteOp write : op.getBody().getOps<tgl::WriteOp>())
+      if (write->hasAttr(partialAttrName))
+        return failAsOther(write, "parts of a reduction are written");
     tgl::Accesses accesses = tgl::accessesOf(op);
     for (mlir::Value tensor : accesses.writes)
       if (accesses.reads.contains(tensor))
@@ -398,4 +403,9 @@ Matched<SkinnyProductShape> tegula::chooseSkinnyProductShape(const SkinnyProduct
                         std::to_string(shape.columns) + " in a block",
                     "", plan.op, !plan.isPacked};
   return shape;
+}
+
+bool tegula::isSkinnyProduct(tgl::ParallelOp op) {
+  Matched<SkinnyProductPlan> plan = planSkinnyProduct(op);
+  return plan && chooseSkinnyProductShape(*plan, TargetInfo::measured());
 }

@@ -74,6 +74,9 @@ Matched<SkinnyProductShape> chooseSkinnyProductShape(const SkinnyProductPlan &pl
                                                      const TargetInfo &target,
                                                      llvm::StringRef wanted = "");
 
+/// Whether the strategy takes the statement on the usual device.
+bool isSkinnyProduct(tgl::ParallelOp op);
+
 } // namespace tegula
 
 #endif // TEGULA_STRATEGIES_SKINNY_PRODUCT_PLAN_SKINNYPRODUCT_H
