@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/tgl/TglUtils.h"
+#include "ir/tgl/Runs.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
@@ -118,6 +119,43 @@ TEST_F(TglUtils, IndexOpsAreLookedThrough) {
   EXPECT_EQ(printed(made.getDefiningOp()).substr(5), "tgl.index 3*%i - N + 6");
   EXPECT_EQ(materialize(builder, inner.getLoc(), outer.getBody().getArgument(0)),
             outer.getBody().getArgument(0));
+}
+
+TEST_F(TglUtils, RunsAreNeighboursThatShareAValue) {
+  parse(R"(
+    tgl.parallel (%i = 0 to M, %j = 0 to N) {
+      %a = tgl.read %t[%j floordiv 8] : !tgl.tensor<[N], f32>
+      %b = tgl.read %t[%j floordiv 32] : !tgl.tensor<[N], f32>
+      %c = arith.addf %a, %b : f32
+      %d = tgl.index 4*%j - 8*(%j floordiv 2)
+      %e = tgl.read %t[%d] : !tgl.tensor<[N], f32>
+      tgl.write %c, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+    })");
+  auto nest = find<ParallelOp>();
+  BlockArgument i = nest.getAxes()[0], j = nest.getAxes()[1];
+  constexpr int64_t most = 64;
+  auto run = [&](const ValueExpr &expr) { return runAlong(expr, j, most); };
+  auto over = [](const ValueExpr &expr, int64_t by) { return ValueExpr::floorDiv(expr, by); };
+  EXPECT_EQ(run(ValueExpr(i)), most);
+  EXPECT_EQ(run(ValueExpr(j)), 1);
+  EXPECT_EQ(run(over(j, 2)), 2);
+  EXPECT_EQ(run(over(j, 128)), most);
+  EXPECT_EQ(run(over(j, 96)), 32);
+  EXPECT_EQ(run(over(ValueExpr(j) * 4, 32)), 8);
+  EXPECT_EQ(run(over(j, 6)), 2);
+  EXPECT_EQ(run(over(j, 3)), 1);
+  EXPECT_EQ(run(over(ValueExpr(j) + 1, 4)), 1);
+  EXPECT_EQ(run(over(ValueExpr(j) + ValueExpr(i) * 8, 8)), 8);
+  EXPECT_EQ(run(over(ValueExpr(j) + ValueExpr(i) * 2, 8)), 2);
+  EXPECT_EQ(run(ValueExpr::mod(j, 4)), 1);
+  EXPECT_EQ(run(over(j, 4) + over(j, 16)), 4);
+  // Through what values are computed from.
+  Runs along(j, most), across(i, most);
+  EXPECT_EQ(along.of(find<ReadOp>(0).getResult()), 8);
+  EXPECT_EQ(along.of(find<ReadOp>(1).getResult()), 32);
+  EXPECT_EQ(along.of(find<arith::AddFOp>().getResult()), 8);
+  EXPECT_EQ(along.of(find<ReadOp>(2).getResult()), 1);
+  EXPECT_EQ(across.of(find<ReadOp>(2).getResult()), most);
 }
 
 TEST_F(TglUtils, RangesSpeakOfValues) {
