@@ -385,7 +385,8 @@ class _Call:
             name = key[1] if key[0] == STATE else self.names[key[1]]
             if one is not None and sources.get(key) not in program.differentiable:
                 raise Refusal(f"a gradient of '{name}' is needed, and the program has no backward kernel that gives it: name "
-                              "one with tegula.Replacement(..., backward=...), or swap with gradients=False")
+                              "one of its file with tegula.Replacement(..., backward=...) (`tegula grad` writes them), or swap "
+                              "with gradients=False")
         leaves = {sources[key]: _leaf(self.copies[key[1]] if key[0] == INPUT else self.state[key[1]])
                   for key, one in zip(wanted, theirs) if one is not None}
         made = self._run({**checked.values(self.module, [one.clone() if isinstance(one, torch.Tensor) else one
