@@ -305,6 +305,9 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
     return false;
   if (countOps(first) + countOps(second) > maxOps)
     return false;
+  // Rows of a tile loop share what they read: a tensor that is not written beside them.
+  if (!second.getBody().getOps<TilesOp>().empty() && first.getBody().getOps<TilesOp>().empty())
+    return false;
   bool firstContracts = hasContraction(first, options),
        secondContracts = hasContraction(second, options);
   // A contraction takes pointwise work on its result, nothing else, but for those of a batch: what

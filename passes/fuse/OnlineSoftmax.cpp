@@ -8,7 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
-#include "passes/fuse/RowChain.h"
+#include "passes/fuse/RowRanges.h"
 #include "strategies/few_rows/plan/FewRows.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
 
@@ -45,8 +45,10 @@ namespace {
 /// parallel (rows) { tiles (j) { scores; largest; powers; sums }; parallel (d) { quotients } }
 class Builder {
 public:
-  explicit Builder(const RowChain &found)
-      : chain(found), b(chain.product), loc(chain.product.getLoc()) {}
+  /// `masked`: the loop takes all points that elements have, and those outside of a row's range do
+  /// not count.
+  explicit Builder(const RowChain &found, bool masked = false)
+      : chain(found), masked(masked), b(chain.product), loc(chain.product.getLoc()) {}
 
   ParallelOp run() {
     auto axes = cast<AxesOp>(chain.product.getOperation());
@@ -99,12 +101,14 @@ private:
   };
 
   RowChain chain;
+  bool masked;
   OpBuilder b;
   Location loc;
   IRMapping atRow; ///< from the axes of the product and values of rows
   ValueExpr columns;
   Value acc;
   TilesOp tiles;
+  Value low = {}, high = {}; ///< of the row's range, where elements are masked
   SmallVector<State> states;
   SmallVector<Reference> references;
   SmallVector<std::pair<Value, Value>> elements; ///< and temporaries of a tile
@@ -190,11 +194,29 @@ private:
     } else {
       for (Value used : valuesUsedBy(op))
         copy(used, at);
-      b.clone(*op, at);
+      check(b.clone(*op, at), op);
       return at.lookup(value);
     }
     at.map(value, here);
     return here;
+  }
+
+  /// Reads of elements are within their tensors at all points that elements have: beyond these they
+  /// are checked.
+  void check(Operation *copied, Operation *op) {
+    if (!chain.checked || masked)
+      return;
+    auto ofElement = [&](ReadOp read) {
+      return llvm::any_of(read.getSubscriptExprs(), [&](const ValueExpr &subscript) {
+        return llvm::any_of(subscript.operands(), [&](Value used) { return chain.isElement(used); });
+      });
+    };
+    SmallVector<ReadOp> reads, copies;
+    op->walk([&](ReadOp read) { reads.push_back(read); });
+    copied->walk([&](ReadOp read) { copies.push_back(read); });
+    for (auto [read, here] : llvm::zip_equal(reads, copies))
+      if (!read.getFill() && !read.getChecked() && ofElement(read))
+        here.setCheckedAttr(chain.checked);
   }
 
   /// What the statement stores, its operations in their order.
@@ -243,11 +265,28 @@ private:
     return scales;
   }
 
+  /// A sum of nothing is 0, whatever its terms would be multiplied with.
   Value scaled(Value sum, ArrayRef<std::pair<Value, bool>> scales) {
+    Value scaled = sum;
     for (auto [scale, divides] : scales)
-      sum = divides ? arith::DivFOp::create(b, loc, sum, scale, contract).getResult()
-                    : arith::MulFOp::create(b, loc, sum, scale, contract).getResult();
-    return sum;
+      scaled = divides ? arith::DivFOp::create(b, loc, scaled, scale, contract).getResult()
+                       : arith::MulFOp::create(b, loc, scaled, scale, contract).getResult();
+    if (scales.empty() || (chain.hasKnownRange() && *chain.range.lo.asConstant() <
+                                                        *chain.range.hi.asConstant()))
+      return scaled;
+    AxisRange range = rangeOfRow();
+    Value isAny = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                        materialize(b, loc, range.lo),
+                                        materialize(b, loc, range.hi));
+    return arith::SelectOp::create(b, loc, isAny, scaled, sum);
+  }
+
+  AxisRange rangeOfRow() {
+    auto here = [&](const ValueExpr &end) {
+      return chain.placed(end).substitute(
+          [&](Value used) { return std::optional(ValueExpr(copy(used, atRow))); });
+    };
+    return {here(chain.range.lo), here(chain.range.hi)};
   }
 
   //===--------------------------------------------------------------------===//
@@ -299,7 +338,12 @@ private:
       names.push_back(nameOf(state));
       inits.push_back(state.init);
     }
-    AxisRange range = getAxisRange(cast<AxesOp>(chain.sum.getOperation()), 0);
+    AxisRange range = rangeOfRow();
+    if (masked) {
+      low = wide(range.lo);
+      high = wide(range.hi);
+      range = {ValueExpr(int64_t(0)), ValueExpr(*pointsOfElements(chain))};
+    }
     tiles = TilesOp::create(b, loc, names, range.lo, range.hi, inits, tileSize);
     Block &block = tiles.getBody().front();
     OpBuilder::InsertionGuard guard(b);
@@ -349,9 +393,28 @@ private:
     }
     overTile([&](Value column) {
       IRMapping at = atColumn(column);
-      for (auto [value, tensor] : elements)
-        write(withoutZeros(copy(value, at)), tensor, inTile(column));
+      for (auto [value, tensor] : elements) {
+        Value element = withoutZeros(copy(value, at));
+        if (masked)
+          element = arith::SelectOp::create(b, loc, isInRange(column), element,
+                                            number(-std::numeric_limits<float>::infinity()));
+        write(element, tensor, inTile(column));
+      }
     });
+  }
+
+  Value wide(const ValueExpr &expr) {
+    Value whole = expr.asValue();
+    if (auto cast = whole ? whole.getDefiningOp<arith::IndexCastOp>() : arith::IndexCastOp();
+        cast && cast.getIn().getType().isInteger(64))
+      return cast.getIn();
+    return arith::IndexCastOp::create(b, loc, b.getI64Type(), materialize(b, loc, expr));
+  }
+  Value isInRange(Value column) {
+    Value place = arith::IndexCastOp::create(b, loc, b.getI64Type(), column);
+    Value fromLow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, low, place);
+    Value toHigh = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, place, high);
+    return arith::AndIOp::create(b, loc, fromLow, toHigh);
   }
 
   Value elementOf(Value value) {
@@ -438,7 +501,8 @@ private:
       at.map(chain.left, termAt(chain.term, place));
       for (Operation &op : chain.sum.getBody().front().without_terminator())
         if (op.getNumResults() != 1 || op.getResult(0) != chain.left)
-          b.clone(op, at);
+          if (auto read = dyn_cast<ReadOp>(b.clone(op, at)); read && masked)
+            read.removeCheckedAttr();
       return at.lookupOrDefault(chain.sum.getReduced());
     });
     eraseUnusedOps(result.getDefiningOp<ReduceOp>().getBody().front());
@@ -476,16 +540,60 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
                     "", plan.op};
   }
 
+  /// Whether rows of a block, which share its tiles, have ranges of their own.
+  static bool haveOwnRanges(const RowChain &chain, const TileLoopPlan &plan) {
+    SmallVector<BlockArgument> outer;
+    for (BlockArgument axis : ParallelOp(chain.product).getAxes())
+      if (axis != chain.column)
+        outer.push_back(axis);
+    return rangeVariesAlong(chain, outer[plan.row]);
+  }
+
+  /// Rows in a loop of their own range, which `few-rows` takes.
+  static std::optional<Mismatch> whyNotTiled(const RowChain &chain, ParallelOp rows) {
+    Matched<TileLoopPlan> plan = planTileLoop(rows);
+    std::optional<Mismatch> reason = plan ? whyNotWorthIt(*plan, chain) : plan.mismatch();
+    if (reason && chain.hasPowers())
+      if (Matched<FewRowsPlan> few = planFewRows(rows); few && chooseFewRowsShape(*few))
+        reason = std::nullopt;
+    return reason;
+  }
+
+  /// Rows that share a loop over all points, each with its range as a mask.
+  static ParallelOp maskRanges(const RowChain &chain, std::optional<Mismatch> &reason) {
+    reason = whyNotMasked(chain);
+    if (reason)
+      return {};
+    RowChain own = chain;
+    StoredEnds ends(own, *pointsOfElements(chain));
+    ParallelOp rows = Builder(own, /*masked=*/true).run();
+    Matched<TileLoopPlan> plan = planTileLoop(rows);
+    reason = plan ? whyNotWorthIt(*plan, chain) : plan.mismatch();
+    if (!reason && !haveOwnRanges(chain, *plan))
+      reason = Mismatch{"the range is the same for rows that share tiles, and what lies behind its "
+                        "end in a tile must not count",
+                        "with a `where` in place of the range it does not count for finite factors",
+                        plan->op};
+    if (!reason)
+      return rows;
+    rows.erase();
+    ends.undo();
+    return {};
+  }
+
   void tile(ParallelOp product) {
     Matched<RowChain> match = matchRowChain(product);
     if (!match)
       return remarkMismatch(product, "tile-loop", match.mismatch());
-    ParallelOp rows = Builder(*match).run();
-    Matched<TileLoopPlan> plan = planTileLoop(rows);
-    std::optional<Mismatch> reason = plan ? whyNotWorthIt(*plan, *match) : plan.mismatch();
-    if (reason && match->hasPowers())
-      if (Matched<FewRowsPlan> few = planFewRows(rows); few && chooseFewRowsShape(*few))
-        reason = std::nullopt;
+    std::optional<Mismatch> reason;
+    ParallelOp rows = match->hasKnownRange() ? ParallelOp() : maskRanges(*match, reason);
+    if (!rows) {
+      rows = Builder(*match).run();
+      std::optional<Mismatch> own = whyNotTiled(*match, rows);
+      // Of a range that data gives a mask has the better reason.
+      if (!own || !reason)
+        reason = own;
+    }
     if (reason) {
       Mismatch why = *reason;
       why.where = product; // what the reason names is gone with the attempt

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -123,7 +124,7 @@ bool RowChain::areSame(Value a, Value b) const {
            !read.getFill() && !second.getFill() &&
            llvm::all_of(llvm::zip_equal(read.getSubscriptExprs(), second.getSubscriptExprs()),
                         [&](const auto &pair) {
-                          return placed(std::get<0>(pair)) == placed(std::get<1>(pair));
+                          return areSame(std::get<0>(pair), std::get<1>(pair));
                         });
   }
   // How precisely an operation may be computed is no part of what it is.
@@ -135,6 +136,16 @@ bool RowChain::areSame(Value a, Value b) const {
   return attributesOf(one) == attributesOf(other) &&
          llvm::all_of(llvm::zip_equal(one->getOperands(), other->getOperands()),
                       [&](auto pair) { return areSame(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+bool RowChain::areSame(const ValueExpr &a, const ValueExpr &b) const {
+  ValueExpr one = placed(a);
+  return one == placed(b).substitute([&](Value used) -> std::optional<ValueExpr> {
+    for (Value own : one.operands())
+      if (areSame(own, used))
+        return ValueExpr(own);
+    return std::nullopt;
+  });
 }
 
 bool RowChain::hasPowers() const {
@@ -198,10 +209,13 @@ private:
     if (!chain.sum || !hasResult || chain.sum.getKind() != ReduceKind::Sum ||
         chain.sum.getFilter() || chain.sum.getAxes().size() != 1 || !chain.sum.getType().isF32())
       return false;
-    for (Value used : valuesUsedBy(chain.sum))
-      if (Operation *op = used.getDefiningOp(); op && chain.product->isProperAncestor(op))
-        return false;
-    return true;
+    // Beside the ends of its range it uses nothing that the statement computes.
+    llvm::SetVector<Value> used;
+    mlir::getUsedValuesDefinedAbove(chain.sum.getBody(), used);
+    return llvm::none_of(used, [&](Value value) {
+      Operation *op = value.getDefiningOp();
+      return op && chain.product->isProperAncestor(op);
+    });
   }
 
   /// The factor that is made of elements of temporaries.
@@ -234,9 +248,12 @@ private:
     });
   }
 
+  /// A checked read is one of axes alone: a range that data gives may leave the tensor.
   static bool isPlain(ReadOp read) {
-    return !read.getGuard() && !read.getFill() && !read.getChecked() &&
-           read.getExactExprs().empty();
+    return !read.getGuard() && !read.getFill() && read.getExactExprs().empty() &&
+           (!read.getChecked() || llvm::all_of(read.getSubscriptExprs(), [](const ValueExpr &at) {
+             return isa_and_nonnull<BlockArgument>(at.asValue());
+           }));
   }
 
   /// A temporary that a statement of scalar operations and reductions defines.
@@ -269,6 +286,8 @@ private:
   /// Notes that the read's temporary is computed where it is read, at one place.
   bool enter(ReadOp read, TempDefinition definition) {
     bool isNew = chain.inlined.insert({read.getTensor(), definition}).second;
+    if (read.getChecked())
+      chain.checked = read.getCheckedAttr();
     for (auto [subscript, axis] :
          llvm::zip_equal(read.getSubscriptExprs(), definition.write.getSubscriptExprs())) {
       ValueExpr at = chain.placed(subscript);
@@ -350,7 +369,8 @@ private:
       return true;
     AxisRange all = getAxisRange(cast<AxesOp>(chain.sum.getOperation()), 0);
     AxisRange own = getAxisRange(cast<AxesOp>(reduce.getOperation()), 0);
-    if (reduce.getAxes().size() != 1 || !(own.lo == all.lo) || !(own.hi == all.hi))
+    if (reduce.getAxes().size() != 1 || !chain.areSame(own.lo, all.lo) ||
+        !chain.areSame(own.hi, all.hi))
       return fail(reduce,
                   describe(reduce) + " runs over other points than " + describe(chain.sum) +
                       ", which uses its result",
@@ -384,10 +404,28 @@ private:
     if (!chain.column)
       return fail(chain.product,
                   "every index of " + describe(chain.product) + " is one of the scores");
-    AxisRange range = getAxisRange(cast<AxesOp>(chain.sum.getOperation()), 0);
-    return (range.lo.asConstant() && range.hi.asConstant()) ||
-           fail(chain.sum, "the range of " + describe(chain.sum) + " is not known when compiling",
-                "compile for known sizes (-d), as PyTorch calls do");
+    chain.range = getAxisRange(cast<AxesOp>(chain.sum.getOperation()), 0);
+    for (const ValueExpr &end : {chain.range.lo, chain.range.hi})
+      for (Value value : end.operands())
+        if (usesColumn(value))
+          return fail(chain.sum, "the range of " + describe(chain.sum) + " varies along " +
+                                     namesOf(chain.column));
+    for (Operation *reduce : chain.reductions)
+      if (usesColumn(reduce->getResult(0)))
+        return fail(reduce, describe(reduce) + " varies along " + namesOf(chain.column));
+    return true;
+  }
+
+  bool usesColumn(Value value) {
+    return anyBehind(
+        value,
+        [&](Value one) {
+          return isa<BlockArgument>(one) && chain.placed(ValueExpr(one)).uses(chain.column);
+        },
+        [&](Value one) {
+          const TempDefinition *definition = chain.definitionOf(one);
+          return definition ? WriteOp(definition->write).getValue() : Value();
+        });
   }
 
   //===--------------------------------------------------------------------===//

@@ -63,6 +63,9 @@ struct ChainTerm {
 struct RowChain {
   tgl::ParallelOp product;
   tgl::ReduceOp sum;
+  /// Of the sum's axis. Where data gives it, it may be empty, and leave what elements have.
+  tgl::AxisRange range;
+  mlir::StringAttr checked;   ///< the text of a read of elements that leaves them
   mlir::Value left;           ///< factor
   mlir::BlockArgument column; ///< d
   ChainTerm term;             ///< of the left factor
@@ -78,6 +81,7 @@ struct RowChain {
   llvm::SmallVector<mlir::Operation *> readers;       ///< of these, which stand before the product
 
   mlir::Value sumAxis() const { return tgl::ReduceOp(sum).getAxes()[0]; }
+  bool hasKnownRange() const { return range.lo.asConstant() && range.hi.asConstant(); }
   tgl::ValueExpr placed(const tgl::ValueExpr &expr) const;
   /// The definition of what a read gives, where it is inlined.
   const TempDefinition *definitionOf(mlir::Value read) const;
@@ -89,6 +93,7 @@ struct RowChain {
   bool isAfterLoop(mlir::Value value) const;
   /// Whether both are the same function of the row and j.
   bool areSame(mlir::Value a, mlir::Value b) const;
+  bool areSame(const tgl::ValueExpr &a, const tgl::ValueExpr &b) const;
   /// Whether the left factor is made of exponentials, as a softmax is.
   bool hasPowers() const;
   /// Whether the sums are read in quotients alone, of the products by that of the powers. Where

@@ -1,0 +1,11 @@
+# data-ranges.sh FOLDER ATTRIBUTE TYPE SIZES OPTIONS: with this type for T the program's tile loop has the attribute, and its results
+# are those of the equations in f64: on the emulator and, with the equations as they are, on the CPU.
+set -eu
+file=$1/ranges.tgl
+sed "s/: T\[/: $3[/g; s/\bT(/$3(/g" "$(dirname "$0")/data-ranges.tgl" > "$file"
+tegula compile "$file" -d "$4" "${@:5}" --target=sm_90a | grep -q "$2"
+for target in cpu emulate; do
+  tegula run "$file" -d "$4" --seed=1 --target=$target "${@:5}" > "$1/$target.txt"
+  grep -q '^off: i64\[1\] = 0$' "$1/$target.txt"
+done
+cmp <(grep '^none' "$1/cpu.txt") <(grep '^none' "$1/emulate.txt")
