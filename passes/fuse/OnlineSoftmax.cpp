@@ -208,7 +208,8 @@ private:
       return;
     auto ofElement = [&](ReadOp read) {
       return llvm::any_of(read.getSubscriptExprs(), [&](const ValueExpr &subscript) {
-        return llvm::any_of(subscript.operands(), [&](Value used) { return chain.isElement(used); });
+        return llvm::any_of(subscript.operands(),
+                            [&](Value used) { return chain.isElement(used); });
       });
     };
     SmallVector<ReadOp> reads, copies;
@@ -271,13 +272,13 @@ private:
     for (auto [scale, divides] : scales)
       scaled = divides ? arith::DivFOp::create(b, loc, scaled, scale, contract).getResult()
                        : arith::MulFOp::create(b, loc, scaled, scale, contract).getResult();
-    if (scales.empty() || (chain.hasKnownRange() && *chain.range.lo.asConstant() <
-                                                        *chain.range.hi.asConstant()))
+    if (scales.empty() ||
+        (chain.hasKnownRange() && *chain.range.lo.asConstant() < *chain.range.hi.asConstant()))
       return scaled;
     AxisRange range = rangeOfRow();
-    Value isAny = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                        materialize(b, loc, range.lo),
-                                        materialize(b, loc, range.hi));
+    Value isAny =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, materialize(b, loc, range.lo),
+                              materialize(b, loc, range.hi));
     return arith::SelectOp::create(b, loc, isAny, scaled, sum);
   }
 

@@ -122,10 +122,9 @@ bool RowChain::areSame(Value a, Value b) const {
     auto second = cast<ReadOp>(other);
     return read.getTensor() == second.getTensor() && !read.getGuard() && !second.getGuard() &&
            !read.getFill() && !second.getFill() &&
-           llvm::all_of(llvm::zip_equal(read.getSubscriptExprs(), second.getSubscriptExprs()),
-                        [&](const auto &pair) {
-                          return areSame(std::get<0>(pair), std::get<1>(pair));
-                        });
+           llvm::all_of(
+               llvm::zip_equal(read.getSubscriptExprs(), second.getSubscriptExprs()),
+               [&](const auto &pair) { return areSame(std::get<0>(pair), std::get<1>(pair)); });
   }
   // How precisely an operation may be computed is no part of what it is.
   auto attributesOf = [](Operation *op) {

@@ -55,8 +55,9 @@ std::optional<Mismatch> tegula::whyNotMasked(const RowChain &chain) {
                     "", sum};
   auto isMasked = [&](Operation *reduce) {
     auto terms = chain.sums.find(reduce);
-    return terms != chain.sums.end() ? isPowerAlone(terms->second)
-                                     : ReduceOp(cast<ReduceOp>(reduce)).getKind() == ReduceKind::Max;
+    return terms != chain.sums.end()
+               ? isPowerAlone(terms->second)
+               : ReduceOp(cast<ReduceOp>(reduce)).getKind() == ReduceKind::Max;
   };
   bool fits = isPowerAlone(chain.term) && llvm::all_of(chain.needed, isMasked);
   // The right factor is read at all points.
@@ -137,9 +138,9 @@ StoredEnds::StoredEnds(RowChain &chain, int64_t points)
     auto inside = TempOp::create(outer, loc, type, "inside");
     made.insert(made.begin(), inside);
     ValueExpr low = here(chain.range.lo), high = here(chain.range.hi);
-    Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                                        materialize(builder, loc, low),
-                                        materialize(builder, loc, high));
+    Value isAny =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                              materialize(builder, loc, low), materialize(builder, loc, high));
     Value mark = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(1));
     for (const ValueExpr &place : {low, high - ValueExpr(int64_t(1))})
       WriteOp::create(builder, loc, mark, inside.getTensor(), {place}, isAny, ReduceKind::Any,
