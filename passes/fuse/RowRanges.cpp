@@ -152,6 +152,8 @@ StoredEnds::StoredEnds(RowChain &chain, int64_t points)
 }
 
 void StoredEnds::undo() {
+  if (made.empty())
+    return;
   rows.erase();
   for (Operation *op : llvm::reverse(made))
     if (op != rows)

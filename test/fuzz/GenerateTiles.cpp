@@ -547,7 +547,7 @@ void TiledGenerator::fewRows() {
 
 /// Reductions over the columns of a row, of which later ones use earlier ones: powers of two of
 /// whole distances from the largest score, from the larger of it and a sink, or from a number that
-/// is given, masked by indices and by data.
+/// is given, masked by indices and by data, over all columns or a range that data gives.
 void TiledGenerator::chain() {
   std::string type = pick({"bf16", "f16"});
   size("S", 200), size("N", 257), size("D", 136);
@@ -559,6 +559,13 @@ void TiledGenerator::chain() {
   input("a", "i32", {"S"}, -2, 4), input("c", "i32", {"N"}, -2, 4),
       input("n", "i32", {"H"}, 0, 300);
   input("z", "i32", {"H"}, -4, 4);
+  std::string j = "j";
+  if (random.chance(40)) {
+    auto columns = static_cast<double>(sizeOf("N"));
+    input("from", "i32", {"S"}, 0, columns), input("to", "i32", {"H"}, 0, columns);
+    j += pick({" in 0:to[h]", " in from[i]:N", " in from[i]:to[h]", " in 0:minimum(i + 1, N)",
+               " in from[i]:minimum(i + 1, N)", " in to[h]//2:to[h]", " in clamp(n[h], 0, N):N"});
+  }
   std::string score = "clamp(floor(sum(q[h, i, r, e]*k[h, j, e] for e)), min=-4, max=4)";
   if (random.chance(80))
     score = "where(" +
@@ -570,13 +577,13 @@ void TiledGenerator::chain() {
   unsigned kind = random.below(3); // of what distances are from
   std::string from = kind == 2 ? "z[h]" : "m[h, i, r]";
   if (kind < 2)
-    line("m[h, i, r] = " + std::string(kind ? "maximum(max(s[h, i, r, j] for j), z[h])"
-                                            : "max(s[h, i, r, j] for j)"));
+    line("m[h, i, r] = " + std::string(kind ? "maximum(max(s[h, i, r, j] for " + j + "), z[h])"
+                                            : "max(s[h, i, r, j] for " + j + ")"));
   line("p[h, i, r, j] = exp2(s[h, i, r, j] - " + from + ")");
-  std::string sum = "sum(" + type + "(p[h, i, r, j])*v[h, j, d] for j)";
+  std::string sum = "sum(" + type + "(p[h, i, r, j])*v[h, j, d] for " + j + ")";
   bool hasTotal = random.chance(60);
   if (hasTotal)
-    line("l[h, i, r] = sum(p[h, i, r, j] for j)" +
+    line("l[h, i, r] = sum(p[h, i, r, j] for " + j + ")" +
          std::string(kind == 1 ? " + exp2(z[h] - m[h, i, r])" : ""));
   line("y[h, i, r, d] = " + sum + (hasTotal ? " + l[h, i, r]" : ""));
   output("y", "f32", {"H", "S", "R", "D"});
