@@ -388,6 +388,45 @@ void Builder::freeVars(const Expr *value, VarSet &into) const {
   visit(visit, value);
 }
 
+void Builder::tensorsOf(const Expr *value, DenseSet<const Tensor *> &into) const {
+  DenseSet<const Expr *> seen;
+  auto visit = [&](auto &&self, const Expr *at) -> void {
+    if (!seen.insert(at).second)
+      return;
+    auto ofIndex = [&](const IndexExpr &index) {
+      for (const IndexVar &used : index.variables())
+        if (!used.isSymbol() && program.vars[used.position()].kind == Var::Data)
+          self(self, program.vars[used.position()].data);
+    };
+    if (at->kind == Expr::Read)
+      into.insert(at->tensor);
+    if (at->kind == Expr::Let)
+      self(self, at->let->value);
+    forParts(at, [&](const Expr *part) { self(self, part); });
+    ofIndex(at->index);
+    for (const IndexExpr &subscript : at->subscripts)
+      ofIndex(subscript);
+    for (const auto &[numerator, denominator] : at->exact)
+      ofIndex(numerator);
+    for (const Var *var : at->vars) {
+      ofIndex(var->lo);
+      ofIndex(var->hi);
+    }
+  };
+  visit(visit, value);
+}
+
+void Builder::tensorsOf(const Equation &equation, DenseSet<const Tensor *> &into) const {
+  tensorsOf(equation.value, into);
+  if (equation.guard)
+    tensorsOf(equation.guard, into);
+  // Subscripts and ranges as parts of a value.
+  Expr whole;
+  whole.subscripts = equation.subscripts;
+  whole.vars = equation.vars;
+  tensorsOf(&whole, into);
+}
+
 bool Builder::dependsOn(const Expr *value, unsigned var) const {
   VarSet used;
   freeVars(value, used);

@@ -93,6 +93,9 @@ public:
   /// Vars that the value depends on and does not bind itself; those behind data count.
   void freeVars(const Expr *value, VarSet &into) const;
   void freeVars(const IndexExpr &index, VarSet &into) const;
+  /// Tensors that the value reads, also for a subscript or a range.
+  void tensorsOf(const Expr *value, llvm::DenseSet<const Tensor *> &into) const;
+  void tensorsOf(const Equation &equation, llvm::DenseSet<const Tensor *> &into) const;
   bool dependsOn(const Expr *value, unsigned var) const;
   bool usesData(const IndexExpr &index) const;
 

@@ -266,36 +266,6 @@ bool Deriver::reverse(const Equation &equation) {
                  static_cast<unsigned>(equation.vars.size()));
 }
 
-static void tensorsOf(const Builder &b, const Expr *value, DenseSet<const Tensor *> &into) {
-  auto ofIndex = [&](const IndexExpr &index) {
-    for (const IndexVar &at : index.variables())
-      if (!at.isSymbol() && b.var(at.position()).kind == Var::Data)
-        tensorsOf(b, b.var(at.position()).data, into);
-  };
-  if (value->kind == Expr::Read)
-    into.insert(value->tensor);
-  Builder::forParts(value, [&](const Expr *part) { tensorsOf(b, part, into); });
-  if (value->kind == Expr::Index)
-    ofIndex(value->index);
-  for (const IndexExpr &subscript : value->subscripts)
-    ofIndex(subscript);
-  for (const Var *var : value->vars) {
-    ofIndex(var->lo);
-    ofIndex(var->hi);
-  }
-}
-
-static void tensorsOf(const Builder &b, const Equation &equation, DenseSet<const Tensor *> &into) {
-  tensorsOf(b, equation.value, into);
-  if (equation.guard)
-    tensorsOf(b, equation.guard, into);
-  // Subscripts and ranges as parts of a value.
-  Expr whole;
-  whole.subscripts = equation.subscripts;
-  whole.vars = equation.vars;
-  tensorsOf(b, &whole, into);
-}
-
 /// Of both parts what the gradients need.
 void Deriver::keepNeeded(Derivation &result) {
   DenseSet<const Tensor *> needed;
@@ -305,7 +275,7 @@ void Deriver::keepNeeded(Derivation &result) {
     for (Equation &equation : llvm::reverse(from)) {
       if (!needed.contains(equation.target))
         continue;
-      tensorsOf(b, equation, needed);
+      b.tensorsOf(equation, needed);
       to.push_back(std::move(equation));
     }
     std::reverse(to.begin(), to.end());

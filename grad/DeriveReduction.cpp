@@ -26,8 +26,13 @@ const Expr *Deriver::pointsOf(const Expr *reduction) {
   }
   if (isSize)
     return b.index(points);
-  Expr *count =
-      const_cast<Expr *>(b.reduce(Reduction::Sum, reduction->vars, b.number(1), reduction->filter));
+  Expr *always = b.make(Expr::Constant, DType::Bool);
+  always->intValue = 1;
+  Expr *count = b.make(Expr::Reduce, DType::I64);
+  count->reduction = Reduction::Count;
+  count->vars = reduction->vars;
+  count->filter = reduction->filter;
+  count->operands = {always};
   const Expr *result = store(count, "points");
   return result ? result : count;
 }

@@ -31,6 +31,11 @@ private:
   }
   bool equation(const Stmt &stmt);
   bool call(const Stmt &stmt);
+  bool readsData(const Expr *condition) const {
+    DenseSet<const Tensor *> found;
+    builder.tensorsOf(condition, found);
+    return !found.empty();
+  }
   void dropUnitVars(Equation &equation);
   void shareParts(Equation &equation);
   bool checkWrites(const Stmt &stmt, const Tensor *target);
@@ -56,6 +61,9 @@ private:
   DenseMap<const Expr *, const Expr *> resolved, hoisted;
   DenseSet<const Tensor *> read;   // by equations so far
   DenseSet<const Tensor *> zeroed; // filled with 0 before their pieces
+  enum Contents { zeros = 1, values = 2 };
+  DenseMap<const Tensor *, Contents> defined;
+  DenseSet<const Tensor *> replaced; // where a condition on data held
 };
 } // namespace
 
@@ -276,21 +284,30 @@ bool Flattener::equation(const Stmt &stmt) {
     if (!made.value)
       return false;
   }
-  auto noteReads = [&](auto &&self, const Expr *at) -> void {
-    if (at->kind == Expr::Read)
-      read.insert(at->tensor);
-    Builder::forParts(at, [&](const Expr *part) { self(self, part); });
-  };
-  noteReads(noteReads, whole);
+  Equation original = made;
+  original.value = whole;
+  builder.tensorsOf(original, read);
   // Where pieces need not cover a tensor the checker fills it with 0 first: they add to that.
   bool isZero = stmt.vars.size() == target->dims.size() && isNumber(made.value, 0) &&
                 all_of(zip_equal(made.subscripts, stmt.vars), [](auto pair) {
                   return std::get<0>(pair) == IndexExpr::dim(std::get<1>(pair)->id);
                 });
-  if (zeroed.contains(target))
-    made.accumulate = true;
-  else if (isZero && !made.accumulate)
-    zeroed.insert(target);
+  if (!made.accumulate) {
+    // A condition on data replaces what is there: once, and only zeros.
+    bool replaces = made.guard && readsData(made.guard) && defined.contains(target);
+    if (replaced.contains(target) || (replaces && defined.lookup(target) != zeros))
+      return refuse(stmt.span, "elements of '" + target->name +
+                                   "' are replaced where a condition on "
+                                   "data holds");
+    if (replaces)
+      replaced.insert(target);
+    if (zeroed.contains(target))
+      made.accumulate = true;
+    else if (isZero)
+      zeroed.insert(target);
+  }
+  bool isOnlyZero = isZero && !made.accumulate && !defined.contains(target);
+  defined[target] = isOnlyZero ? zeros : values;
   for (auto [d, subscript] : enumerate(made.subscripts))
     if (std::optional<IndexExpr> first = firstDigit(builder, subscript, target->dims[d]))
       made.groups.push_back({d, *first});
@@ -417,7 +434,9 @@ bool Flattener::walk(ArrayRef<Stmt *> body) {
   for (const Stmt *stmt : body) {
     switch (stmt->kind) {
     case Stmt::TensorDef:
-    case Stmt::Define:
+      break;
+    case Stmt::Define: // stands where it is used: what it reads must not change
+      builder.tensorsOf(resolve(stmt->let->value), read);
       break;
     case Stmt::Equation:
       if (!equation(*stmt))
