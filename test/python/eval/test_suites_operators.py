@@ -1,5 +1,6 @@
-"""Our own programs for the operators of FlashInfer-Bench (bench/suites/programs), right at small workloads."""
+"""Our own programs for FlashInfer-Bench and kernelbench.com's Hard deck (bench/suites/programs), right at small workloads."""
 import pytest
+import suite_deck
 import torch
 from suite_files import OWN_PROGRAMS, flashinfer, outcomes, records, run, safetensors, workload
 from suite_operators import EMPTY, OPERATORS
@@ -37,3 +38,10 @@ def test_all_are_right(tmp_path):
         assert not {"random", "unstable"} & set(one["flags"])
         # Their rule takes no infinity, ours those of the reference.
         assert results.passes_theirs(one) == (not one["task"].endswith(EMPTY)), one["task"]
+
+
+def test_the_hard_deck_is_right(tmp_path):
+    code, told = run("kernelbench.com", suite_deck.write(tmp_path / "site"), tmp_path / "out", f"--programs={OWN_PROGRAMS}", "--seeds=1")
+    assert outcomes(told) == dict.fromkeys(suite_deck.DECK, "right"), [one for one in told["tasks"] if one["outcome"] != "right"]
+    assert code == exit_codes.RIGHT and all("programs/hard/" in one["program"] for one in told["tasks"])
+    assert dict(told["theirs"])["problems passed"] == 1
