@@ -283,3 +283,20 @@ def test_apply(tmp_path, programs, package):
     assert norm(x, weight) == "fallback"  # no longer enabled
     with pytest.raises(apply.TaskError, match="holds no solution"):
         apply.enable(tmp_path / "trace", tmp_path)
+
+
+def test_a_model_is_judged_at_all_workloads(tmp_path):
+    """A turn that is right at one workload alone is not right; the report counts the best turn, pass@k beside it."""
+    folder = flashinfer(tmp_path / "trace", rms_definition(), workload("a", {"batch_size": 7}), workload("b", {"batch_size": 40}))
+    flashinfer(folder, rms_definition("rmsnorm_other"), workload("a", {"batch_size": 7}))
+    once = RMS.replace("* weight[j]", "* where(M >= 40, 0.5, weight[j])")
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("".join(json.dumps({"task": "rmsnorm_h32", "turn": turn, "answer": f"```\n{text}```"}) + "\n"
+                               for turn, text in enumerate((once, RMS))))
+    code, told = run(SUITE, folder, tmp_path / "out", f"--replay={answers}", "--turns=2", "--own", "--seeds=1")
+    assert code == exit_codes.NOT_RIGHT and outcomes(told) == {"rmsnorm_h32": "right", "rmsnorm_other": "unanswered"}
+    first, second, other = sorted(records(tmp_path / "out", SUITE), key=lambda one: (one["task"], one["asked"]["turn"]))
+    assert [one["outcome"] for one in first["parts"]] == ["right", "wrong"] and first["outcome"] == "wrong"
+    assert [one["outcome"] for one in second["parts"]] == ["right", "right"]
+    assert told["ours"]["judged"] == 1 and told["model"]["pass_at"] == {"1": 1.0} and told["model"]["not_judged"] == 1
+    assert dict(told["theirs"])["workloads passed"] == 1
