@@ -152,6 +152,8 @@ private:
     case Evaluation::BadSubscript:
       return Step::SmallerIntegers;
     case Evaluation::Unknown:
+    case Evaluation::OutOfBounds: // of an access that the checker had proved
+    case Evaluation::Undefined:
       finish(Verdict::Undecided, why);
       return Step::Done;
     default:
@@ -224,8 +226,7 @@ private:
         return Step::Fine;
       if (isSure)
         return differ(trial, mine, n, double(mine.integers[n]), double(theirs.integers[n]));
-      why = "numbers are too close to be told apart (" + algebra.events.firstAmbiguous + ")";
-      return Step::Again;
+      return doubtful(algebra, why);
     }
     const Number &x = mine.numbers[n], &y = theirs.numbers[n];
     trial.finite += x.kind == Number::Finite;
@@ -243,8 +244,7 @@ private:
     if (!isApart && algebra.same(x, y))
       return Step::Fine;
     if (!isSure) {
-      why = "numbers are too close to be told apart (" + algebra.events.firstAmbiguous + ")";
-      return Step::Again;
+      return doubtful(algebra, why);
     }
     if (!areFinite && trial.dataKind == DataKind::Infinite) {
       // Another order of sums may well meet inf - inf.
@@ -261,6 +261,15 @@ private:
     finish(Verdict::Undecided, why);
     judgement.trials.push_back(trial);
     return Step::Done;
+  }
+
+  /// Another point is drawn, and what differed here is not forgotten: points that are drawn until
+  /// one agrees would prove nothing.
+  Step doubtful(const Algebra &algebra, std::string &why) {
+    why = "numbers are too close to be told apart, or too large (" + algebra.events.firstAmbiguous +
+          ")";
+    doubt = why;
+    return Step::Again;
   }
 
   static double shown(const Number &number) {
@@ -305,6 +314,14 @@ private:
                     failures.empty() ? "too few points could be evaluated" : failures.front());
     if (finite == 0)
       return finish(Verdict::Undecided, "no output was finite at any point");
+    if (!doubt.empty())
+      return finish(Verdict::Undecided, "values differ at a point where " + doubt);
+    auto isTelling = [](const Trial &trial) {
+      return trial.sizeKind != SizeKind::Borders && trial.elements > 0 &&
+             2 * trial.finite >= trial.elements;
+    };
+    if (llvm::none_of(judgement.trials, isTelling))
+      return finish(Verdict::Undecided, "no point had more than small sizes and finite outputs");
     if (judgement.bits < wantedBits)
       return finish(Verdict::Undecided, "the degree of the formulas leaves an error of more than "
                                         "2^-60");
@@ -351,6 +368,7 @@ private:
   Judgement judgement;
   std::vector<std::string> failures;
   bool isLessPrecise = false;
+  std::string doubt; // why a difference was not taken for one
 };
 } // namespace
 

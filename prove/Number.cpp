@@ -396,7 +396,8 @@ Number Algebra::exp(const Number &a) {
   result.residues[last] =
       a.residues[last] ? hash(hashExp, last, a.residues[last]) : chain[last].one();
   result.real = std::exp(a.real);
-  require(result.real != 0, "exponential below long double");
+  if (result.real == 0)
+    result.slack = 1e-300; // it is not 0, and as good as that in a sum
   propagate(result, a, double(result.real));
   result.numerator = 1;
   // A device's functions are right to a few units (docs/math.md).
