@@ -64,6 +64,7 @@ private:
   // DeriveReduction.cpp.
   bool reverseReduction(const Equation &equation, const Expr *g, const Expr *condition);
   bool reverseScan(const Equation &equation, const Adjoint &adjoint);
+  bool flowToPlaces(const Equation &equation, const Expr *place, const Expr *g);
   const Expr *pointsOf(const Expr *reduction);
 
   Builder &b;

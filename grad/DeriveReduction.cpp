@@ -147,6 +147,25 @@ static const Expr *scanOf(Builder &b, Scan scan, const Var *own, ArrayRef<const 
   return result;
 }
 
+/// The scan's operand at the place that is stored for each element gets the element's adjoint.
+bool Deriver::flowToPlaces(const Equation &equation, const Expr *place, const Expr *g) {
+  if (!place)
+    return refuse(equation.span, "places for indices whose ranges depend on others");
+  const Expr *scan = equation.value;
+  Var at;
+  at.kind = Var::Data;
+  at.id = static_cast<unsigned>(b.program.vars.size());
+  at.name = scan->vars[0]->name;
+  at.lo = scan->vars[0]->lo;
+  at.hi = scan->vars[0]->hi;
+  at.data = place;
+  b.program.vars.push_back(at);
+  Replacement moved;
+  moved[scan->vars[0]->id] = IndexExpr::dim(at.id);
+  return descend(b.substitute(scan->operands[0], moved), g, equation.guard, equation.vars,
+                 static_cast<unsigned>(equation.vars.size()));
+}
+
 bool Deriver::reverseScan(const Equation &equation, const Adjoint &adjoint) {
   const Expr *scan = equation.value, *value = scan->operands[0];
   // The positions are the equation's own axes; values are rewritten over these.
@@ -225,6 +244,28 @@ bool Deriver::reverseScan(const Equation &equation, const Adjoint &adjoint) {
     const Expr *after =
         store(scanOf(b, Scan::Recurrence, axis, {following(factor), g}, !isDown), "after");
     return flow(value, b.mul(before, after));
+  }
+  case Scan::Sort:
+  case Scan::TopKValue: {
+    Expr *order = b.copy(scan);
+    order->type = DType::I64;
+    order->scan = scan->scan == Scan::Sort ? Scan::ArgSort : Scan::TopKIndex;
+    return flowToPlaces(equation, store(order, "place"), g);
+  }
+  case Scan::CumMax:
+  case Scan::CumMin: {
+    if (scan->exclusive)
+      return refuse(scan->span, "a cumulative extreme with exclusive=true has no rule");
+    IndexExpr here = IndexExpr::dim(axis->id);
+    const Var *before =
+        b.newAxis(axis->name, isDown ? here : axis->lo, isDown ? axis->hi : here + 1);
+    Replacement moved;
+    moved[scan->vars[0]->id] = IndexExpr::dim(before->id);
+    Expr *place = const_cast<Expr *>(
+        b.reduce(scan->scan == Scan::CumMax ? Reduction::ArgMax : Reduction::ArgMin, {before},
+                 b.substitute(value, moved)));
+    place->type = DType::I64;
+    return flowToPlaces(equation, store(place, "place"), g);
   }
   default:
     return refuse(scan->span, "this scan has no rule");

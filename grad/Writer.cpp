@@ -287,6 +287,30 @@ std::string Writer::subscript(const IndexExpr &expr,
   return index(expr).text;
 }
 
+static bool isTopK(const Expr *value) {
+  return value->kind == Expr::Scan &&
+         (value->scan == Scan::TopKValue || value->scan == Scan::TopKIndex);
+}
+
+/// `v[i, r], e[i, r] = topk(x[i, j] for j, k=K)`, of which one result is wanted.
+std::string Writer::topk(const Equation &equation, const std::string &target) {
+  const Expr *scan = equation.value;
+  std::optional<IndexVar> rank = scan->positions[0].asVariable();
+  bool isValue = scan->scan == Scan::TopKValue;
+  if (!rank || rank->isSymbol() || equation.guard || equation.accumulate) {
+    fail(equation.span, "'topk' at a rank that is no index");
+    return "";
+  }
+  StringRef wanted = StringRef(target).split('[').first.split(':').first;
+  std::string other =
+      unique((isValue ? "rank_of_" : "value_at_") + wanted.str()) + target.substr(target.find('['));
+  std::string text = "topk(" + value(scan->operands[0]).text + " for " + axis(scan->vars[0]->id);
+  if (!isInferred(*scan->vars[0], {scan->operands[0]}))
+    text += " in " + range(scan->vars[0]->lo, scan->vars[0]->hi);
+  return (isValue ? target + ", " + other : other + ", " + target) + " = " + text +
+         ", k=" + size(b.var(rank->position()).hi) + ")";
+}
+
 std::string Writer::statement(const Equation &equation) {
   axes.clear();
   axisNames.clear();
@@ -341,6 +365,8 @@ std::string Writer::statement(const Equation &equation) {
     }
     result += ']';
   }
+  if (isTopK(equation.value))
+    return topk(equation, result);
   if (equation.guard)
     known.push_back(equation.guard);
   std::string items;

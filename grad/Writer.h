@@ -62,6 +62,7 @@ private:
   std::optional<Text> remainder(const IndexExpr &expr);
 
   // Values.
+  std::string topk(const Equation &equation, const std::string &target);
   Text value(const Expr *expr);
   Text unary(const Expr *expr);
   Text binary(const Expr *expr);

@@ -166,6 +166,11 @@ SCANS = {
     "softmax(x[i, j]*x[i, j], over=j)": lambda x: (x * x).softmax(1), "softmax(x[i, j], over=i)": lambda x: x.softmax(0),
     "softmax(x[i, j], over=(i, j))": lambda x: x.flatten().softmax(0).view(x.shape),
     "log_softmax(x[i, j], over=j)": lambda x: x.log_softmax(1),
+    "sort(x[i, j], over=j)": lambda x: x.sort(1).values,
+    "sort(sin(x[i, j]), over=i, descending=true)*x[i, j]": lambda x: x.sin().sort(0, descending=True).values * x,
+    "cummax(x[i, j], over=j)": lambda x: x.cummax(1).values,
+    "exp(cummin(x[i, j]*x[i, j], over=i))": lambda x: (x * x).cummin(0).values.exp(),
+    "cummax(x[i, j], over=j, reverse=true)": lambda x: x.flip(1).cummax(1).values.flip(1),
     "2*log_softmax(sin(x[i, j]), over=j)*x[i, j]": lambda x: 2 * x.sin().log_softmax(1) * x,
 }
 
@@ -173,6 +178,17 @@ SCANS = {
 @pytest.mark.parametrize("value", SCANS)
 def test_scan(value):
     agree(f"kernel k(x: f64[M, N]) -> (y: f64[M, N]) {{ y[i, j] = {value} }}", SCANS[value], x=draw(4, 5))
+
+
+def test_topk():
+    agree("kernel k(x: f64[M, N], K: int = 3) -> (v: f64[M, K], e: i64[M, K]) "
+          "{ v[i, r], e[i, r] = topk(x[i, j]*x[i, j] for j, k=K) }",
+          lambda x: tuple((x * x).topk(3, 1)), x=draw(4, 7))
+    agree("kernel k(x: f64[N, M], w: f64[M], K: int = 2) -> (y: f64[M]) "
+          "{ p[i, j] = softmax(x[j, i], over=j)  v[i, r], e[i, r] = topk(p[i, j] for j, k=K) "
+          "y[i] = w[i]*v[i, 0]/sum(v[i, r] for r) + x[e[i, 1], i] }",
+          lambda x, w: w * x.softmax(0).topk(2, 0).values[0] / x.softmax(0).topk(2, 0).values.sum(0)
+          + x.topk(2, 0).values[1], x=draw(5, 3), w=draw(3, seed=1))
 
 
 def recurrence(a, b, init, reverse):
@@ -345,7 +361,7 @@ REFUSED = {
     "kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = digamma(x[i]) }": "digamma",
     "kernel k(x: f64[N]) -> (y: i64) { y = argmax(x[i] for i) }": "no output of floats",
     "kernel k(x: f64[N], i: i64[N], V: int = 4) -> (y: f64[V]) { y[v] = 0  y[i[n]] max= x[n] }": "which of the points",
-    "kernel k(x: f64[M, N]) -> (y: f64[M, N]) { y[i, j] = cummax(x[i, j], over=j) }": "this scan",
+    "kernel k(x: f64[M, N]) -> (y: f64[M, N]) { y[i, j] = cumprod(x[i, j], over=j, exclusive=true) }": "exclusive=true",
     "kernel k(x: f64[N], c: bool[N]) -> (y: f64[N]) { y[i] = 2*x[i]  y[i] = x[i]*x[i] for i if c[i] }": "are replaced",
     "kernel k(x: f64[N], i: i64[N]) -> (y: f64[N]) { t[n] = x[n]  s = sum(t[n] for n)  t[i[n]] += x[n]  y[n] = s*t[n] }":
         "changes after it has been read",
