@@ -59,6 +59,8 @@ def run(options) -> int:
         raise TaskError("one of --programs, --candidates, --model, --replay or --list is needed")
     if options.solutions and not suite.solution:
         raise TaskError(f"--solutions: {suite.name} takes no solutions as files of its own")
+    if options.solutions and options.candidates:
+        raise TaskError("--solutions writes programs as solutions; --candidates are solutions already")
     options.own = options.own or options.target == "cuda"
     store = Store(options.out / suite.name)
     numbers = [one.partition(":")[2] for one in times.devices(options)]

@@ -99,6 +99,10 @@ def test_nothing_to_do_is_no_success(tmp_path, programs, capsys):
     assert run(SUITE, folder, tmp_path / "out", f"--programs={programs}")[0] == exit_codes.WRONG_CALL
     assert run(SUITE, folder, tmp_path / "out", f"--programs={programs}", "--tasks=gemm*")[0] == exit_codes.WRONG_CALL
     assert "none of 1 tasks is 'gemm*'" in capsys.readouterr().err
+    for more, what in (((), "one of --programs"), ((f"--candidates={programs}", "--solutions=made"), "are solutions already")):
+        assert run(SUITE, folder, tmp_path / "out", *more)[0] == exit_codes.WRONG_CALL
+        assert what in capsys.readouterr().err
+    assert run("kernelbench", tmp_path, tmp_path / "out", f"--programs={programs}", "--solutions=made")[0] == exit_codes.WRONG_CALL
     assert run(SUITE, tmp_path / "not", tmp_path / "out", f"--programs={programs}")[0] == exit_codes.WRONG_CALL
     assert cli.main(["run", f"--suite={SUITE}", str(folder), "--list"]) == 0
     assert "rmsnorm_h32: it has no workload" in capsys.readouterr().out
