@@ -46,7 +46,9 @@ json::Object tegula::prove::toJson(const Judgement &judgement, uint64_t seed) {
                                   {"integers_below", trial.integerLimit},
                                   {"tile", trial.tileSize},
                                   {"elements", int64_t(trial.elements)},
-                                  {"finite", int64_t(trial.finite)}});
+                                  {"finite", int64_t(trial.finite)},
+                                  {"largest_value", numberJson(trial.magnitude)},
+                                  {"error_at_most", numberJson(trial.error)}});
   json::Object result{{"verdict", toString(judgement.verdict)},
                       {"method", "evaluation over finite fields and long double reals"},
                       {"seed", int64_t(seed)},

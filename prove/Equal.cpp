@@ -233,6 +233,10 @@ private:
     isLessPrecise |= x.coarse > 1.05 * y.coarse + 1e-12 * double(std::fabs(x.real));
     trial.degree = std::max(
         {trial.degree, double(x.numerator) + x.denominator, double(y.numerator) + y.denominator});
+    if (x.kind == Number::Finite) {
+      trial.error = std::max(trial.error, x.error);
+      trial.magnitude = std::max(trial.magnitude, double(std::fabs(x.real)));
+    }
     // Reals that are apart refute what a root's sign in a field may feign.
     Real apart = 0, scale = 0;
     bool areFinite = x.kind == Number::Finite && y.kind == Number::Finite;

@@ -66,6 +66,9 @@ struct Trial {
   int64_t integerLimit = 0, tileSize = 0;
   uint64_t elements = 0, finite = 0;
   double degree = 0; // of the outputs, at most
+  /// The largest bound on the error that the first program makes in its types, to first order and
+  /// for any order of its sums, and the largest value.
+  double error = 0, magnitude = 0;
 };
 
 /// Where two programs differ.
