@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tegula
 import torch
-from numeric import Refused, compare, gradient, warnings
+from numeric import Refused, compare, gradient, inputs_of, warnings
 
 TREE = Path(__file__).resolve().parents[3]
 COMMAND = os.environ.get("TEGULA_COMMAND", str(TREE / "build/dev/bin/tegula"))
@@ -354,6 +354,74 @@ def test_any_number_of_dims():
     gx, gw = tegula.compile(written)(x=x, w=w, grad_y=np.array(2.0))
     np.testing.assert_allclose(gx, np.broadcast_to(w, x.shape) * 2 / 24)
     np.testing.assert_allclose(gw, x.sum((0, 1)) * 2 / 24)
+
+
+MIXED = [
+    ("kernel k(x: f64[N], w: f64[3]) -> (y: f64[N]) { y[i] = sum(x[i + k - 1, fill=0]*x[i - k + 1, "
+     "fill=0]*w[k] for k in 3) }",
+     dict(N=6)),
+    ("kernel k(x: f64[2*N]) -> (y: f64[N]) { y[i] = x[2*i]*x[2*i + 1] - exp(x[2*i]) }",
+     dict(N=4)),
+    ("kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = x[N - 1 - i]*x[i] }",
+     dict(N=5)),
+    ("kernel k(x: f64[M, N]) -> (y: f64[M, N]) { parallel i in M, j in N { a = x[i, j]*x[i, j]  b = "
+     "sin(a)*a  y[i, j] = b + a*x[i, 0] } }",
+     dict(M=3, N=4)),
+    ("kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = where(i > 0, x[i - 1], 2)*x[i] }",
+     dict(N=5)),
+    ("kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = mean(x[j]*x[i] for j in 0:i + 1) }",
+     dict(N=5)),
+    ("kernel k(x: f64[M, N], c: bool[N]) -> (y: f64[M]) { y[i] = var(x[i, j] for j if c[j] or j == "
+     "0) + mean(x[i, j] for j if c[j] or j < 2) }",
+     dict(M=3, N=6)),
+    ("kernel k(x: f64[N], w: f64[K]) -> (y: f64[N + K - 1]) { y[i + j] += x[i]*w[j] for i in N, j in "
+     "K }",
+     dict(N=5, K=3)),
+    ("kernel k(x: f64[A, B, C]) -> (y: f64[B, A*C]) { y[b, (a, c)] = x[a, b, c]*x[a, 0, c] }",
+     dict(A=2, B=3, C=4)),
+    ("kernel k(x: f64[B, H*W, C], W: int = 2) -> (y: f64[B, H, C]) { y[b, h, c] = sum(x[b, (h, w in "
+     "W), c]*x[b, (h, w in W), 0] for w) }",
+     dict(B=2, H=3, C=2)),
+    ("kernel k(x: f64[N, N]) -> (y: f64) { y = sum(x[i, j]*x[j, i]*i for i, j if i != j) }",
+     dict(N=4)),
+    ("kernel k(x: f64[N]) -> (y: f64) { m = mean(x[i] for i)  s = sum((x[i] - m)**3 for i)  y = s/m }",
+     dict(N=4)),
+    ("kernel k(x: f64[N, C], g: i64[N]) -> (y: f64[C]) { t[2*0 + c] += x[n, c]*x[n, c] for n in N, c "
+     "in C  y[c] = sqrt(t[c]) }",
+     dict(N=4, C=3)),
+    ("kernel k(x: f64[H, W]) -> (y: f64[2*H, 2*W]) { y[p, q] = x[p//2, q//2]**2*x[p % H, 0] }",
+     dict(H=3, W=2)),
+    ("kernel k(x: f64[H, W]) -> (y: f64[H, W]) { y[p, q] = max(x[p + r - 1, q + s - 1, "
+     "fill=-inf]*1.5 for r in 3, s in 3) }",
+     dict(H=4, W=5)),
+    ("kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = logsumexp(x[j] - i*x[i] for j if j <= i) }",
+     dict(N=5)),
+    ("fn f(a, b=2.0) { t = a*b\n return where(t > 1, t*t, exp(t)) }\nkernel k(x: f64[N]) -> (y: "
+     "f64[N]) { y[i] = f(f(x[i]), 3)*f(x[i]) }",
+     dict(N=5)),
+    ("kernel k(x: f64[N], s: f64) -> (y: f64[N]) { y[i] = s*x[i]*x[i] + s }",
+     dict(N=5)),
+    ("kernel k(x: f64[N, D], e: i64[N], w: f64[E*D]) -> (y: f64[N, D]) { y[n, d] = x[n, d]*w[(e[n], "
+     "d in D)] }",
+     dict(N=4, D=3, E=2)),
+    ("kernel k(x: f64[N]) -> (y: f64[N], z: f64) { y[i] = x[i]*x[i]  z = max(y[i] for i) + "
+     "min(x[i]*y[i] for i) }",
+     dict(N=5)),
+    ("kernel k(x: f64[N, M]) -> (y: f64[N]) { y[i] = prod(x[i, j] + x[j % N, 0] for j) }",
+     dict(N=3, M=4)),
+    ("kernel k(x: f64[N, M]) -> (y: f64[N, M]) { y[i, j] = cumsum(x[i, j]*x[i, 0], "
+     "over=j)*softmax(x[i, j] - x[0, j], over=i) }",
+     dict(N=3, M=4)),
+]
+
+
+@pytest.mark.parametrize("text, sizes", MIXED, ids=range(len(MIXED)))
+def test_mixed_forms(text, sizes):
+    """Forms that meet in one program, against central differences."""
+    written = gradient(COMMAND, text)
+    assert len(warnings(COMMAND, written)) <= len(warnings(COMMAND, text)), written
+    values = inputs_of(tegula.compile(text), sizes, {}, seed=2)
+    assert compare(text, written, values, step=1e-5) < 1e-7, written
 
 
 REFUSED = {
