@@ -37,7 +37,7 @@ std::string tegula::prove::placeOf(Location location) {
 
 std::vector<std::string> Coverage::oneSided() const {
   std::set<std::string> texts;
-  for (auto [op, way] : ways) {
+  for (const auto &[op, way] : ways) {
     if (way == (WasFalse | WasTrue) || way == 0)
       continue;
     texts.insert(placeOf(op->getLoc()) + ": '" + op->getName().getStringRef().str() +

@@ -16,7 +16,7 @@
 #include "ir/DTypes.h"
 #include "ir/tgl/Tgl.h"
 #include "prove/Number.h"
-#include "llvm/ADT/MapVector.h"
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,7 +45,7 @@ public:
   std::vector<std::string> oneSided() const;
 
 private:
-  llvm::MapVector<mlir::Operation *, uint8_t> ways;
+  std::map<mlir::Operation *, uint8_t> ways; // whose elements stay where they are
 };
 
 struct Evaluation {
