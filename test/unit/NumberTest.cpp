@@ -5,10 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "prove/EvaluateImpl.h"
 #include "InterpreterFixture.h"
 #include "prove/Draw.h"
 #include "prove/Evaluate.h"
+#include "prove/EvaluateImpl.h"
 
 using namespace tegula;
 using namespace tegula::prove;
@@ -48,8 +48,8 @@ TEST(Number, IdentitiesHold) {
     EXPECT_TRUE(m.same(m.mul(m.sqrt(a), m.sqrt(a)), a));
     EXPECT_TRUE(m.same(m.mul(m.sqrt(a), m.sqrt(b)), m.sqrt(m.mul(a, b))));
     EXPECT_TRUE(m.same(m.pow(a, two), m.mul(a, a)));
-    EXPECT_TRUE(m.same(m.opaque(Algebra::Opaque::Sin, m.neg(a)),
-                       m.neg(m.opaque(Algebra::Opaque::Sin, a))));
+    EXPECT_TRUE(
+        m.same(m.opaque(Algebra::Opaque::Sin, m.neg(a)), m.neg(m.opaque(Algebra::Opaque::Sin, a))));
     EXPECT_TRUE(m.same(m.constant(0.1f, false), m.div(m.integer(1), m.integer(10))));
     EXPECT_TRUE(m.same(m.constant(float(std::sqrt(0.125)), false),
                        m.sqrt(m.div(m.integer(1), m.integer(8)))));
