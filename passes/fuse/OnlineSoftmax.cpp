@@ -216,8 +216,10 @@ private:
     op->walk([&](ReadOp read) { reads.push_back(read); });
     copied->walk([&](ReadOp read) { copies.push_back(read); });
     for (auto [read, here] : llvm::zip_equal(reads, copies))
-      if (!read.getFill() && !read.getChecked() && ofElement(read))
+      if (!read.getFill() && !read.getChecked() && ofElement(read)) {
         here.setCheckedAttr(chain.checked);
+        here->setLoc(*chain.checkedAt);
+      }
   }
 
   /// What the statement stores, its operations in their order.
@@ -566,7 +568,7 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
     if (reason)
       return {};
     RowChain own = chain;
-    StoredEnds ends(own, *pointsOfElements(chain));
+    StoredEnds ends(own, *pointsOfElements(chain), /*keep=*/true);
     ParallelOp rows = Builder(own, /*masked=*/true).run();
     Matched<TileLoopPlan> plan = planTileLoop(rows);
     reason = plan ? whyNotWorthIt(*plan, chain) : plan.mismatch();
@@ -591,6 +593,8 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
     if (!rows) {
       rows = Builder(*match).run();
       std::optional<Mismatch> own = whyNotTiled(*match, rows);
+      if (!own && !match->hasKnownRange())
+        own = reportEnds(*match);
       // Of a range that data gives a mask has the better reason.
       if (!own || !reason)
         reason = own;

@@ -285,8 +285,10 @@ private:
   /// Notes that the read's temporary is computed where it is read, at one place.
   bool enter(ReadOp read, TempDefinition definition) {
     bool isNew = chain.inlined.insert({read.getTensor(), definition}).second;
-    if (read.getChecked())
+    if (read.getChecked() && !chain.checked) {
       chain.checked = read.getCheckedAttr();
+      chain.checkedAt = read.getLoc();
+    }
     for (auto [subscript, axis] :
          llvm::zip_equal(read.getSubscriptExprs(), definition.write.getSubscriptExprs())) {
       ValueExpr at = chain.placed(subscript);

@@ -65,7 +65,8 @@ struct RowChain {
   tgl::ReduceOp sum;
   /// Of the sum's axis. Where data gives it, it may be empty, and leave what elements have.
   tgl::AxisRange range;
-  mlir::StringAttr checked;   ///< the text of a read of elements that leaves them
+  mlir::StringAttr checked; ///< the text of a read of elements that leaves them
+  std::optional<mlir::Location> checkedAt;
   mlir::Value left;           ///< factor
   mlir::BlockArgument column; ///< d
   ChainTerm term;             ///< of the left factor

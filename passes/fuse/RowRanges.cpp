@@ -46,6 +46,10 @@ static bool isPowerAlone(const ChainTerm &term) {
          });
 }
 
+static bool isElementOf(const ValueExpr &expr, const RowChain &chain) {
+  return llvm::any_of(expr.operands(), [&](Value used) { return chain.isElement(used); });
+}
+
 std::optional<Mismatch> tegula::whyNotMasked(const RowChain &chain) {
   std::optional<int64_t> points = pointsOfElements(chain);
   ReduceOp sum = chain.sum;
@@ -60,14 +64,16 @@ std::optional<Mismatch> tegula::whyNotMasked(const RowChain &chain) {
                : ReduceOp(cast<ReduceOp>(reduce)).getKind() == ReduceKind::Max;
   };
   bool fits = isPowerAlone(chain.term) && llvm::all_of(chain.needed, isMasked);
-  // The right factor is read at all points.
+  // The right factor is read at all points, not at those of a row's range alone.
   sum.walk([&](ReadOp read) {
-    if (!read.getChecked() || chain.definitionOf(read))
+    if (chain.definitionOf(read) || read.getFill())
       return;
     for (auto [dim, subscript] :
-         llvm::zip_equal(read.getTensorType().getDims(), read.getSubscriptExprs()))
-      fits &= isa_and_nonnull<BlockArgument>(subscript.asValue()) &&
-              (subscript.asValue() != chain.sumAxis() || dim.getExpr().asConstant() == *points);
+         llvm::zip_equal(read.getTensorType().getDims(), read.getSubscriptExprs())) {
+      std::optional<int64_t> size = dim.getExpr().asConstant();
+      bool isWhole = subscript.asValue() == chain.sumAxis() && size && *size >= *points;
+      fits &= isWhole || !isElementOf(subscript, chain);
+    }
   });
   if (!fits)
     return Mismatch{"the range of " + describe(sum) +
@@ -123,8 +129,8 @@ ValueExpr StoredEnds::stored(const ValueExpr &end, StringRef name) {
   return ValueExpr(index.getResult());
 }
 
-StoredEnds::StoredEnds(RowChain &chain, int64_t points)
-    : chain(chain), builder(chain.product), loc(chain.product.getLoc()) {
+StoredEnds::StoredEnds(RowChain &chain, int64_t points, bool keep)
+    : chain(chain), builder(chain.product), loc(chain.checkedAt.value_or(chain.product.getLoc())) {
   for (BlockArgument axis : chain.product.getAxes())
     if (rangeVariesAlong(chain, axis))
       axes.push_back(axis);
@@ -146,7 +152,8 @@ StoredEnds::StoredEnds(RowChain &chain, int64_t points)
       WriteOp::create(builder, loc, mark, inside.getTensor(), {place}, isAny, ReduceKind::Any,
                       chain.checked.getValue());
   }
-  chain.range = {stored(chain.range.lo, "low"), stored(chain.range.hi, "high")};
+  if (keep)
+    chain.range = {stored(chain.range.lo, "low"), stored(chain.range.hi, "high")};
   if (rows.getBody().front().empty())
     undo();
 }
@@ -159,4 +166,44 @@ void StoredEnds::undo() {
     if (op != rows)
       op->erase();
   made.clear();
+}
+
+static bool hasPoints(ReduceOp reduce) {
+  std::optional<int64_t> points = knownPoints(cast<AxesOp>(reduce.getOperation()));
+  return points && *points > 0;
+}
+
+/// Whether an element is computed from a read that is outside of its tensor wherever the element
+/// does not exist.
+static bool reportsItself(const RowChain &chain, int64_t points) {
+  return llvm::any_of(chain.inlined, [&](const auto &entry) {
+    return llvm::any_of(
+        ParallelOp(entry.second.statement).getBody().template getOps<ReduceOp>(),
+        [&](ReduceOp reduce) {
+          return llvm::any_of(reduce.getBody().template getOps<ReadOp>(), [&](ReadOp read) {
+            return !read.getFill() && !read.getGuard() && !chain.definitionOf(read) &&
+                   !reduce.getFilter() && hasPoints(reduce) &&
+                   llvm::any_of(
+                       llvm::zip_equal(read.getTensorType().getDims(), read.getSubscriptExprs()),
+                       [&](const auto &pair) {
+                         auto [dim, subscript] = pair;
+                         return chain.placed(subscript) == ValueExpr(chain.sumAxis()) &&
+                                dim.getExpr().asConstant() == points;
+                       });
+          });
+        });
+  });
+}
+
+std::optional<Mismatch> tegula::reportEnds(RowChain &chain) {
+  if (!chain.checked)
+    return std::nullopt;
+  std::optional<int64_t> points = pointsOfElements(chain);
+  if (!points)
+    return Mismatch{"the range of " + describe(chain.sum) +
+                        " comes from data, and not all of what it is made of has the same points",
+                    "", chain.sum};
+  if (!reportsItself(chain, *points))
+    StoredEnds(chain, *points, /*keep=*/false);
+  return std::nullopt;
 }

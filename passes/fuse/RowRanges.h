@@ -30,12 +30,17 @@ std::optional<Mismatch> whyNotMasked(const RowChain &chain);
 /// Whether the ends of the range vary along the axis of the product.
 bool rangeVariesAlong(const RowChain &chain, mlir::BlockArgument axis);
 
+/// Where no read of elements in a loop over the range itself is sure to report ends outside of the
+/// elements, a statement before the product does. A reason where it is not known which they are.
+std::optional<Mismatch> reportEnds(RowChain &chain);
+
 /// Before the product: a statement that reports ends of ranges outside of the elements, where they
 /// are not proved to be inside, and keeps in memory those that data gives, as i64: the loop reads
 /// them plainly and compares them as masks are. `undo` takes back all that was made.
 class StoredEnds {
 public:
-  StoredEnds(RowChain &chain, int64_t points);
+  /// `keep`: in memory.
+  StoredEnds(RowChain &chain, int64_t points, bool keep);
   void undo();
 
 private:
