@@ -141,7 +141,7 @@ private:
   void emitSumWarps(tile::SumWarpsOp op);
   void emitSlicedMma(tile::MmaOp op);
   void emitLinearStore(tile::StoreOp op);
-  static VectorLoads vectorLoads(tile::VectorsOp op);
+  VectorLoads vectorLoads(tile::VectorsOp op) const;
   /// The neighbours of a run, as words or, where a load is smaller, numbers of its size.
   void loadRun(const Buffer &buffer, Value *address, const VectorLoads &loads, Value *exists,
                Values &parts);

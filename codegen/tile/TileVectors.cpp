@@ -72,7 +72,7 @@ Value *TileEmitter::pieceOf(tile::SpanOp span, int64_t length, Value *number) {
 // Loads
 //===----------------------------------------------------------------------===//
 
-TileEmitter::VectorLoads TileEmitter::vectorLoads(tile::VectorsOp op) {
+TileEmitter::VectorLoads TileEmitter::vectorLoads(tile::VectorsOp op) const {
   constexpr unsigned widestBits = 128;
   tile::TileType type = op.getType();
   tgl::ReadOp read = op.getRead();
@@ -83,21 +83,28 @@ TileEmitter::VectorLoads TileEmitter::vectorLoads(tile::VectorsOp op) {
   loads.rows = rowsOfLane(type);
   loads.columns = std::max<int64_t>(1, type.getShape()[1] / lanes);
   loads.bits = isPacked(type.getElementType()) ? 4 : storageBytes(type.getElementType()) * 8;
-  // Rows that read the same are loaded once.
-  if (tgl::Runs(row, 2).of(read.getOperation()) > 1)
+  tile::SpanOp rowSpan = spanOf(op.getSpans()[0]);
+  // A lane's rows that all read the same are loaded once.
+  auto haveRowsRun = [&] {
+    return isPowerOf2_64(loads.rows) && hasWholeRows(rowSpan, loads.rows) &&
+           tgl::Runs(row, loads.rows).of(read.getOperation()) == loads.rows;
+  };
+  if (row.use_empty() || haveRowsRun())
     loads.rows = 1;
   ValueExpr offset = storedOffset(read.getTensorType(), read.getSubscriptExprs());
-  auto isAlong = [&](mlir::BlockArgument axis) {
-    tgl::Runs runs(axis, 2);
-    return stepAlong(offset, axis) == 1 && all_of(read->getOperands(), [&](mlir::Value value) {
-             return value == axis || runs.of(value) > 1;
-           });
+  // Neighbours in memory whose guard, bounds and whatever else gives their place are those of the
+  // first. Checks of proofs are of single elements.
+  auto isAlong = [&](mlir::BlockArgument axis, int64_t length) {
+    tgl::Runs runs(axis, length);
+    return !options.checked && stepAlong(offset, axis) == 1 && tile::isInsideTogether(read, axis) &&
+           all_of(read->getOperands(),
+                  [&](mlir::Value value) { return value == axis || runs.of(value) == length; });
   };
   ValueExpr inPieces;
-  if (loads.columns > 1 && isAlong(column)) {
+  if (loads.columns > 1 && isAlong(column, loads.columns)) {
     loads.direction = VectorLoads::Columns;
     inPieces = offset.substitute(column, ValueExpr(column) * ValueExpr(loads.columns));
-  } else if (loads.rows > 1 && isAlong(row) && hasWholeRows(spanOf(op.getSpans()[0]), loads.rows)) {
+  } else if (loads.rows > 1 && isAlong(row, loads.rows) && hasWholeRows(rowSpan, loads.rows)) {
     loads.direction = VectorLoads::Rows;
     inPieces = offset.substitute(row, ValueExpr(row) * ValueExpr(loads.rows));
   } else {
@@ -108,12 +115,14 @@ TileEmitter::VectorLoads TileEmitter::vectorLoads(tile::VectorsOp op) {
          2 * loads.vector * loads.bits <= widestBits &&
          tile::isMultipleEverywhere(inPieces, 2 * loads.vector))
     loads.vector *= 2;
+  if (loads.vector * loads.bits < 8) // a run may begin within a byte
+    loads.direction = VectorLoads::Elements;
   return loads;
 }
 
 void TileEmitter::loadRun(const Buffer &buffer, Value *address, const VectorLoads &loads,
                           Value *exists, Values &parts) {
-  unsigned bytes = loads.vector * loads.bits / 8;
+  unsigned bytes = divideCeil(loads.vector * loads.bits, 8);
   Type *word = b.getIntNTy(std::min(8 * bytes, 32u));
   Type *type = loads.words() > 1 ? FixedVectorType::get(word, loads.words()) : word;
   for (unsigned first = 0; first < loads.length(); first += loads.vector) {
@@ -133,8 +142,6 @@ void TileEmitter::emitVectors(tile::VectorsOp op) {
   tile::TileType type = op.getType();
   tgl::ReadOp read = op.getRead();
   VectorLoads loads = vectorLoads(op);
-  if (loads.vector * loads.bits % 8 != 0)
-    return fail(op, "loads a part of a byte");
   mlir::Block &point = op.getBody().front();
   const Buffer &buffer = buffers.find(read.getTensor())->second;
   tile::SpanOp rowSpan = spanOf(op.getSpans()[0]), span = spanOf(op.getSpans()[1]);
@@ -160,12 +167,23 @@ void TileEmitter::emitVectors(tile::VectorsOp op) {
       if (&before != read && !failed())
         emitOp(&before);
     Value *exists = emitReadMask(*this, read);
-    Value *offset = emitIndex(storedOffset(buffer.type, read.getSubscriptExprs()));
+    SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
+    Value *offset = emitIndex(storedOffset(buffer.type, subscripts));
+    checks.verifyProved(buffer.type, subscripts, exists);
+    if (loads.length() > 1) { // the last, too
+      mlir::Value axis = point.getArgument(loads.direction == VectorLoads::Rows ? 0 : 1);
+      for (ValueExpr &subscript : subscripts)
+        subscript = subscript.substitute(axis, ValueExpr(axis) + int64_t(loads.length() - 1));
+      checks.verifyProved(buffer.type, subscripts, exists);
+    }
     Value *address =
         loads.bits == 4
             ? b.CreateInBoundsGEP(b.getInt8Ty(), buffer.pointer, b.CreateAShr(offset, i64(1)))
             : b.CreateInBoundsGEP(b.getIntNTy(loads.bits), buffer.pointer, offset);
     loadRun(buffer, address, loads, exists, result);
+    if (loads.vector * loads.bits < 8) // a nibble: in its byte
+      result.back() = b.CreateLShr(
+          result.back(), b.CreateShl(b.CreateAnd(b.CreateTrunc(offset, b.getInt8Ty()), 1), 2));
   };
   bool byRows = loads.direction != VectorLoads::Rows,
        byColumns = loads.direction != VectorLoads::Columns;
@@ -340,11 +358,15 @@ Value *TileEmitter::streamValue(Stream &stream, mlir::Value value, unsigned row,
   } else if (argument) {
     result = streamInput(stream, argument, row, column);
   } else {
+    // All of them before any is set: what computes one sets others.
+    SmallVector<std::pair<mlir::Value, Value *>> operands;
     for (mlir::Value operand : op->getOperands())
       if (!isa<tgl::TglTensorType>(operand.getType()))
-        values[operand] = streamValue(stream, operand, row, column);
+        operands.push_back({operand, streamValue(stream, operand, row, column)});
     if (failed())
       return PoisonValue::get(typeOf(value.getType()));
+    for (auto [operand, number] : operands)
+      values[operand] = number;
     if (auto index = dyn_cast<tgl::IndexOp>(op)) {
       // Remainders of columns are numbers.
       ValueExpr expr = index.getValueExpr().substitute(

@@ -31,6 +31,10 @@ namespace tegula::tile {
 /// moves by multiples along each, from one.
 bool isMultipleEverywhere(tgl::ValueExpr expr, int64_t number);
 
+/// Whether neighbours along the axis are inside where one is that reads at the same place but for
+/// the axis: what data adds to a subscript is in none that the axis is in.
+bool isInsideTogether(tgl::ReadOp read, mlir::BlockArgument axis);
+
 } // namespace tegula::tile
 
 #endif // TEGULA_IR_TILE_TILE_H

@@ -203,6 +203,16 @@ bool tile::isMultipleEverywhere(ValueExpr expr, int64_t number) {
   return isMultiple(expr);
 }
 
+bool tile::isInsideTogether(tgl::ReadOp read, BlockArgument axis) {
+  if (!read.getChecked())
+    return true;
+  return llvm::none_of(read.getSubscriptExprs(), [&](const ValueExpr &subscript) {
+    return subscript.uses(axis) && llvm::any_of(subscript.operands(), [](Value operand) {
+             return !isa<BlockArgument>(operand);
+           });
+  });
+}
+
 bool SpanOp::isFull() {
   // A loop's tiles hang over only where the loop goes on behind the end.
   for (Value operand : getBaseExpr().operands())

@@ -147,6 +147,13 @@ private:
     return false;
   }
 
+  /// Whether a lane's nibbles begin where a byte does, as rows of them do.
+  bool beginsWithByte(tgl::ReadOp read) {
+    BlockArgument k = point.getArgument(1);
+    ValueExpr last = read.getSubscriptExprs().back();
+    return tile::isMultipleEverywhere(last.substitute(k, ValueExpr(k) * ValueExpr(vector)), 2);
+  }
+
   /// The neighbours along the sum that share an element, where a lane's elements are worth loading
   /// before they are needed: they are few, or neighbours in memory.
   std::optional<int64_t> vectorRun(tgl::ReadOp read) {
@@ -161,12 +168,14 @@ private:
     BlockArgument row = point.getArgument(0), k = point.getArgument(1);
     ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
     ValueExpr inRuns = offset.substitute(k, ValueExpr(k) * ValueExpr(run));
-    if (count > 1 && stepAlong(inRuns, k) == 1 && isPlaceSame(read, k, along, depth))
+    if (count > 1 && stepAlong(inRuns, k) == 1 && isPlaceSame(read, k, along, depth) &&
+        tile::isInsideTogether(read, k) && (!isNibble || beginsWithByte(read)))
       return run;
     if (isNibble) // loads are of bytes
       return std::nullopt;
     bool isAcross = across.of(row) == 1 && rowsOfLane > 1 && stepAlong(offset, row) == 1 &&
-                    across.most() == rowsOfLane && isPlaceSame(read, row, across, rowsOfLane);
+                    across.most() == rowsOfLane && isPlaceSame(read, row, across, rowsOfLane) &&
+                    tile::isInsideTogether(read, row);
     if (isAcross || (count == 1 && !isOfReads(read)))
       return run;
     return std::nullopt;

@@ -252,12 +252,17 @@ private:
       return failIfPacked(
           sum, "the factors of " + describe(sum) + " are not both numbers of bf16, or of f16",
           "round the computed one to the other's type, as in `bf16(...)`");
-    one.vector = vectorOf(one);
-    if (one.vector < leastVector)
+    if (one.depth % leastVector != 0)
       return failIfPacked(sum,
                           describe(sum) + " has " + std::to_string(one.depth) +
                               " terms, no multiple of " + std::to_string(leastVector),
                           "pad the sum with zeros");
+    one.vector = vectorOf(one);
+    if (one.vector < leastVector)
+      return failIfPacked(sum,
+                          "a load of a factor of " + describe(sum) + " has fewer than " +
+                              std::to_string(leastVector) + " numbers, of 64 bits each",
+                          "give the factor numbers of at most 32 bits");
     return true;
   }
 
