@@ -52,7 +52,8 @@ def StreamOperandsPass : Pass<"tile-stream-operands", "::tegula::tgl::KernelOp">
     each with its slice of the sum (`#tile.mma<1x1x8>`); both operands stay in registers, and `tile.sum_warps` adds up the
     slices behind the loop. What the operands read becomes `tile.vectors`, where a lane's elements are neighbours in
     memory, along the sum or across it, or single ones, such as scales of groups. The loop carries them: it loads
-    those of its next turn before it multiplies.
+    those of its next turn before it multiplies. An axis that data moves, as in `w[j, k + o[0]]`, and nibbles that begin
+    within a byte stay in the operand: each element has its own check, or place.
 
     *Why here*: before layouts that keep operands in shared memory.
     *Rounding*: sums of slices are added up in order.
