@@ -69,7 +69,9 @@ bool Deriver::descend(const Expr *value, const Expr *g, const Expr *condition,
 
   DenseMap<const Expr *, SmallVector<Flow, 2>> arrived;
   arrived[value].push_back({value, g, condition});
+  DenseSet<const Expr *> pending(order.begin(), order.end());
   for (const Expr *node : order) {
+    pending.erase(node);
     SmallVector<Flow, 2> flows = arrived.lookup(node);
     if (flows.empty())
       continue;
@@ -97,8 +99,11 @@ bool Deriver::descend(const Expr *value, const Expr *g, const Expr *condition,
             b, node, sum, when, [&](const Expr *one) { return isActive(one); },
             [&](const Expr *one) { return valueOf(one); }, onwards, refusal))
       return false;
-    for (const Flow &one : onwards)
+    for (const Flow &one : onwards) {
+      if (!pending.contains(one.to))
+        return refuse(node->span, "its gradient would be lost at a value that is not read there");
       arrived[one.to].push_back(one);
+    }
   }
   return true;
 }

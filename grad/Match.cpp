@@ -68,7 +68,7 @@ const Expr *matchSigmoid(const Expr *node) {
   bool fits = base && areEqual(base, x) && isNumber(above->operands[0], 1) &&
               areEqual(sum, below->operands[1]) && isBinary(sum, Binary::Add) &&
               isNumber(sum->operands[0], 1) && areEqual(sum->operands[1], decay);
-  return fits ? x : nullptr;
+  return fits ? base : nullptr; // a part of the values, which the condition's x may not be
 }
 
 const Expr *makeSigmoid(Builder &builder, const Expr *x) {
@@ -136,7 +136,7 @@ const Expr *matchTanhOfSoftplus(const Expr *node) {
   const Expr *square = rest->operands[2];
   bool restFits = isNumber(rest->operands[1], 2) && isBinary(square, Binary::Mul) &&
                   isTwice(square->operands[0], t) && areEqual(square->operands[1], t);
-  return base && areEqual(base, x) && lowFits && highFits && restFits ? x : nullptr;
+  return base && areEqual(base, x) && lowFits && highFits && restFits ? base : nullptr;
 }
 
 const Expr *matchWhole(const Expr *node) {

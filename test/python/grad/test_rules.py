@@ -151,6 +151,28 @@ def test_product_with_zeros():
           lambda x: x.cumprod(1), x=x)
 
 
+def written_out(x):
+    """Functions as the library has them, with values of `x` that are no common node of the program."""
+    decay = f"exp(-abs({x}))"
+    low, high = f"{decay}*({decay} + 2)", f"1 + 2*{decay}"
+    above = f"where({x} < 0, {low}, {high})"
+    return {"sigmoid": f"where({x} >= 0.0, 1.0/(1.0 + {decay}), {decay}/(1.0 + {decay}))",
+            "mish": f"{x}*({above}/({above} + where({x} < 0, 2, 2*{decay}*{decay})))",
+            "softplus": f"(maximum({x}, 0.0) + log1p({decay}))",
+            "log_sigmoid": f"(minimum({x}, 0.0) - log1p({decay}))"}
+
+
+@pytest.mark.parametrize("name", written_out(""))
+def test_smooth_function_written_by_hand(name):
+    values = dict(x=np.append(draw(4), 0.0), w=draw(5, seed=1))
+    function = FUNCTIONS[name][0]
+    agree(f"kernel k(x: f64[N], w: f64[N]) -> (y: f64[N]) {{ y[i] = w[i]*x[i]*{written_out('x[i]')[name]} }}",
+          lambda x, w: w * x * function(x), **values)
+    agree("kernel k(x: f64[N], w: f64[N]) -> (y: f64[N]) "
+          f"{{ t[i] = x[i]*w[i]  s[i] = {written_out('t[i]')[name]}  y[i] = s[i]*x[i] }}",
+          lambda x, w: x * function(x * w), **values)
+
+
 def test_reduction_over_nothing():
     for name in ("sum", "prod", "logsumexp"):
         written = gradient(COMMAND, f"kernel k(x: f64[M, N]) -> (y: f64[M]) {{ y[i] = {name}(x[i, j] for j) }}")
