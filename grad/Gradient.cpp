@@ -258,7 +258,7 @@ std::optional<std::string> GradientMaker::write(Builder &builder, const Derivati
   for (const Tensor *tensor : derivation.seeds)
     writer.name(tensor);
   for (const Tensor *tensor : derivation.gradients)
-    writer.name(tensor);
+    writer.nameOutput(tensor);
   for (const auto *part : {&derivation.forward, &derivation.backward})
     for (const Equation &equation : *part)
       writer.name(equation.target);

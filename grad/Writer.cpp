@@ -316,6 +316,7 @@ std::string Writer::statement(const Equation &equation) {
   axisNames.clear();
   known.clear();
   const Tensor &target = *equation.target;
+  bool isOutput = outputs.contains(&target);
   // Indices of the result take their names first.
   std::vector<const Var *> open;
   unsigned runs = 0;
@@ -336,16 +337,16 @@ std::string Writer::statement(const Equation &equation) {
   if (equation.guard)
     shown.push_back(equation.guard);
   auto isKnownRange = [&](const Var &var) {
-    if (target.kind == Tensor::Out)
+    if (isOutput)
       for (auto [subscript, dim] : zip_equal(equation.subscripts, target.dims))
         if (subscript == IndexExpr::dim(var.id) && dim == var.hi && var.lo == IndexExpr(0))
           return true;
-    return target.kind != Tensor::Out && !equation.accumulate && isInferred(var, shown);
+    return !isOutput && !equation.accumulate && isInferred(var, shown);
   };
   std::string result = nameOf(&target).str();
   DType own = equation.value->type;
-  bool isTyped = target.kind != Tensor::Out && !equation.accumulate && target.type != own &&
-                 !declared.contains(&target);
+  bool isTyped =
+      !isOutput && !equation.accumulate && target.type != own && !declared.contains(&target);
   if (isTyped)
     result += ": " + typeName(target.type);
   declared.insert(&target);

@@ -33,6 +33,12 @@ public:
   /// What is written for a size that has no name of its own: `stride[0]`.
   void spell(llvm::StringRef symbol, std::string text) { symbolTexts[symbol] = std::move(text); }
   void name(const Tensor *tensor);
+  /// Names a tensor that the head declares as a result. All others that are defined are temporaries,
+  /// also what the program that was differentiated gives.
+  void nameOutput(const Tensor *tensor) {
+    name(tensor);
+    outputs.insert(tensor);
+  }
   llvm::StringRef nameOf(const Tensor *tensor) { return names.find(tensor)->second; }
   std::string typeName(checked::DType type) const;
   /// `f32[M, N]`.
@@ -85,7 +91,7 @@ private:
   llvm::StringSet<> taken;
   llvm::StringMap<std::string> symbolTexts;
   llvm::DenseMap<const Tensor *, std::string> names;
-  llvm::DenseSet<const Tensor *> declared;
+  llvm::DenseSet<const Tensor *> declared, outputs;
   // Of the statement that is being written.
   llvm::DenseMap<unsigned, std::string> axes;
   llvm::StringSet<> axisNames;

@@ -113,6 +113,25 @@ def test_ties():
           x=np.zeros((2, 2, 5)))
 
 
+TIES = {
+    "where(x[i] > y[i], 0, minimum(x[i], y[i]))": lambda x, y: torch.where(x > y, 0.0, torch.minimum(x, y)),
+    "where(not (x[i] < y[i]), maximum(x[i], y[i]), 0)": lambda x, y: torch.where(x >= y, torch.maximum(x, y), 0.0),
+    "maximum(x[i], 2*y[i] - y[i])": torch.maximum, "minimum(-(-x[i]), y[i])": torch.minimum,
+    "maximum(x[i], n[i])*y[i]": lambda x, y: torch.maximum(x, y.detach()) * y,
+    "where(x[i] > 0, x[i], exp(minimum(x[i], 0.0)))": lambda x, y: torch.where(x > 0, x, x.exp()),
+}
+
+
+@pytest.mark.parametrize("wrt", ["x,y", "x", "y"])
+@pytest.mark.parametrize("value", TIES)
+def test_ties_do_not_depend_on_form_or_on_wrt(value, wrt):
+    if wrt == "y" and "y[i]" not in value:
+        pytest.skip("y has no gradient")
+    agree(f"kernel k(x: f64[N], y: f64[N], n: i64[N]) -> (z: f64[N]) {{ z[i] = {value} }}",
+          lambda x, y, n: TIES[value](x, y), options=[f"--wrt={wrt}"], x=np.array([1.0, 2.0, 3.0, 0.0]),
+          y=np.array([1.0, 2.0, 1.0, 0.0]), n=np.array([1, 2, 1, 0]))
+
+
 def test_branch_that_is_not_taken_gives_zero():
     x = np.array([-1.0, 0.0, 4.0])
     for text in ("y[i] = where(x[i] > 0, sqrt(x[i]), 0)", "t[i] = sqrt(x[i])  y[i] = where(x[i] > 0, t[i], 0)",
@@ -239,6 +258,33 @@ def test_output_that_a_later_output_reads():
           lambda x: (x.exp(), x.exp()**2), x=draw(4))
     agree("kernel k(x: f64[N]) -> (y: f64[N], z: f64[N]) { y[i] = exp(x[i])  z[i] = y[i]*y[i] }",
           lambda x: (x.exp(), x.exp()**2), options=["--save"], x=draw(4))
+
+
+def test_output_that_is_read_again_is_rounded_as_in_the_program():
+    one = torch.ones(1)
+    text = "kernel k(x: bf16[N], c: f32[N]) -> (y: bf16[N], z: f32[N]) { y[i] = x[i]*c[i]  z[i] = where(y[i] > 1.0, 100.0*y[i], y[i]) }"
+    backward = tegula.compile(gradient(COMMAND, text))  # y is 1.0, although x*c is above it
+    _, grad_c = backward(x=one.bfloat16(), c=1.001*one, grad_y=0*one.bfloat16(), grad_z=one)
+    assert grad_c.item() == 1
+    text = "kernel k(x: bf16[N], c: f32[N]) -> (y: bf16[N], z: f32) { y[i] = x[i]*c[i]  z = max(y[i] for i) }"
+    backward = tegula.compile(gradient(COMMAND, text))
+    _, grad_c = backward(x=torch.ones(2).bfloat16(), c=torch.tensor([1.0, 1.001]), grad_y=torch.zeros(2).bfloat16(),
+                         grad_z=torch.tensor(1.0))
+    assert grad_c.tolist() == [1, 0]
+    for text, typed in (("y[i] = x[i]*c[i]  z[i] = sort(y[i], over=i)", "y: T[i] = x[i] * c[i]"),
+                        ("y[i] = 1.0  y[j[i]] += x[i] for i  z[i] = y[i]*y[i]", "y: T[i in N] = 1.0")):
+        written = gradient(COMMAND, "kernel k(x: T[N], c: f32[N], j: i64[N]) -> (y: T[N], z: f32[N]) { " + text + " }")
+        assert typed in written
+
+
+def test_output_that_is_read_again_has_ranges_of_its_own():
+    agree("kernel k(x: f64[M], w: f64[N]) -> (y: f64[M, N], z: f64) { y[i, j] = exp(x[i])  "
+          "z = sum(y[i, j]*y[i, j]*w[j] for i, j) }",
+          lambda x, w: (x.exp()[:, None].expand(3, 4), (x.exp()[:, None]**2 * w).sum()), x=draw(3), w=draw(4, seed=1))
+    agree("kernel k(x: f64[N], c: bool[N], ids: i64[N], V: int = 3) -> (y: f64[V], z: f64[V]) "
+          "{ y[v] = 1.0  y[ids[i]] += x[i]*x[i] for i in N if c[i]  z[v] = y[v]*y[v] }",
+          lambda x, c, ids: (lambda y: (y, y * y))(torch.ones(3).double().index_add(0, ids, torch.where(c, x * x, 0))),
+          x=draw(4), c=np.array([True, False, True, True]), ids=np.array([0, 2, 2, 1]))
 
 
 def test_pieces_take_their_own_region():
