@@ -95,17 +95,20 @@ bool RuleApplier::isKnownUnder(Binary op, const Expr *lhs, const Expr *rhs) cons
 void RuleApplier::extremum(bool isMax) {
   const Expr *x = node->operands[0], *y = node->operands[1];
   Binary wins = isMax ? Binary::GT : Binary::LT, loses = isMax ? Binary::LT : Binary::GT;
-  bool isBound = !isActive(x) || !isActive(y);
   for (unsigned side : {0, 1}) {
     const Expr *own = side ? y : x, *other = side ? x : y;
     if (!isActive(own))
       continue;
-    if (isKnownUnder(loses, own, other)) { // min(x, 0) where not x > 0
+    // Not what has no gradient: a tensor that is a constant to --wrt takes its half all the same.
+    DenseSet<const Tensor *> readByOther;
+    b.tensorsOf(other, readByOther);
+    bool isBound = readByOther.empty();
+    if (isBound && isKnownUnder(loses, own, other)) { // min(x, 0) where not x > 0
       flow(own, g);
       continue;
     }
     const Expr *ownValue = valueOf(own), *otherValue = valueOf(other);
-    if (isBound && other->kind != Expr::Read) {
+    if (isBound) {
       flow(own, g, b.compare(wins, ownValue, otherValue));
       continue;
     }
