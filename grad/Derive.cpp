@@ -71,6 +71,8 @@ bool Deriver::contribute(const Expr *read, const Expr *adjoint, const Expr *cond
     return refuse(read->span, "'" + read->tensor->name +
                                   "' is read at an index between bounds that other indices or data "
                                   "decide, which subscripts no dim alone");
+  // An element of which nothing is left gives nothing onwards either.
+  made.isMasked |= isReversedMasked;
   adjoints[read->tensor].contributions.push_back(std::move(made));
   return true;
 }
@@ -227,13 +229,36 @@ const Expr *Deriver::adjointAt(const Adjoint &adjoint, ArrayRef<IndexExpr> subsc
 // Equations
 //===----------------------------------------------------------------------===//
 
+/// Functions that are finite where their operand is, as are their derivatives.
+static bool isTame(Unary function) {
+  switch (function) {
+  case Unary::Neg:
+  case Unary::Abs:
+  case Unary::Not:
+  case Unary::Sign:
+  case Unary::Floor:
+  case Unary::Ceil:
+  case Unary::Round:
+  case Unary::Trunc:
+  case Unary::Tanh:
+  case Unary::Sin:
+  case Unary::Cos:
+  case Unary::Atan:
+  case Unary::Asinh:
+  case Unary::Erf:
+  case Unary::Erfc:
+    return true;
+  default:
+    return false;
+  }
+}
+
 /// Functions that are infinite or no number somewhere, or whose derivatives are.
 static bool canBeInfinite(const Expr *value) {
-  if (const Expr *x = matchSigmoid(value))
+  if (const Expr *x = matchWhole(value))
     return canBeInfinite(x);
   bool isDangerous =
-      (value->kind == Expr::Unary && value->unary != Unary::Neg && value->unary != Unary::Abs &&
-       value->unary != Unary::Tanh && value->unary != Unary::Sin && value->unary != Unary::Cos) ||
+      (value->kind == Expr::Unary && !isTame(value->unary)) ||
       (value->kind == Expr::Binary &&
        (value->binary == Binary::Div || value->binary == Binary::Pow ||
         value->binary == Binary::Mod)) ||
@@ -248,6 +273,7 @@ bool Deriver::reverse(const Equation &equation) {
   Adjoint *adjoint = finish(equation.target);
   if (!adjoint)
     return true;
+  isReversedMasked = adjoint->isMasked;
   // The equation's own value is there already.
   if (!equation.accumulate && !equation.guard && equation.target->type == equation.value->type &&
       equation.target->kind == Tensor::Temp && weigh(equation.value) > 1)

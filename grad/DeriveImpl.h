@@ -78,6 +78,7 @@ private:
   std::vector<Equation> backward;
   std::vector<const Tensor *> seeds;
   llvm::DenseMap<const Tensor *, const Tensor *> gradients; // of `wrt`
+  bool isReversedMasked = false; // the adjoint of the equation that is being reversed
 };
 
 } // namespace tegula::grad

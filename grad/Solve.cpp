@@ -327,20 +327,23 @@ Contribution Solver::gather() {
   Contribution result;
   const Expr *value = adjoint;
   const Expr *ranges = nullptr;
+  bool isFilled = false;
   for (Solution &solution : solutions) {
     if (solution.isWhole)
       continue;
     bool inCondition = condition && b.dependsOn(condition, solution.var);
-    if (const Expr *filled = inCondition ? nullptr : withFill(value, solution))
+    if (const Expr *filled = inCondition ? nullptr : withFill(value, solution)) {
       value = filled;
-    else
+      isFilled = true;
+    } else {
       ranges = b.both(ranges, rangeOf(solution));
+    }
   }
   value = b.substitute(value, solved);
   const Expr *all = b.both(extra, ranges);
   if (condition)
     all = b.both(all, b.substitute(condition, solved));
-  result.isMasked = all != nullptr;
+  result.isMasked = all || isFilled;
   // Indices that are left are summed over; ranges that depend on solved ones are new.
   SmallVector<const Var *> left;
   Replacement renamed;

@@ -141,6 +141,32 @@ def test_branch_that_is_not_taken_gives_zero():
         assert np.isfinite(found).all() and found[2] in (0.25, 0.75), (text, found)
 
 
+MASKED = {  # of x, N of them: what t reads where x <= 0 is infinite or no number, or its derivative is
+    "t[i] = sqrt(x[i])  u[i] = 2*t[i]  y[i] = where(x[i] > 0, u[i], 0)": lambda x: 2 * x.sqrt(),
+    "t[i] = log(x[i])  u[i] = t[i] + x[i]  y = sum(u[i] for i if x[i] > 0)": lambda x: (x.log() + x).sum(),
+    "m[i] = mean(x[i]*x[i]*x[i] for k in 2)  r[i] = rsqrt(m[i])  s[i] = 3*r[i]  y[i] = where(x[i] > 0, s[i], 0)":
+        lambda x: 3 * x**-1.5,
+    "t[i] = 1/x[i]  u[i] = t[i] + 1  y[i] = 2*u[i + 2] for i in N - 2": lambda x: 2 / x + 2,
+    "t[i] = log(x[i])  u[i] = 3*t[i]  v[i] = u[i] - 1  y[i] = v[i + 2] for i in N - 2": lambda x: 3 * x.log() - 1,
+}
+
+
+@pytest.mark.parametrize("text", MASKED)
+def test_branch_that_is_not_taken_gives_zero_through_equations_between(text):
+    x = torch.tensor([-1.0, 0.0, 4.0, 0.25], dtype=torch.float64)
+    if "N - 2" in text:
+        x[0] = 0
+    taken = x[2:].clone().requires_grad_()
+    result = MASKED[text](taken)
+    result.sum().backward()
+    dims = "" if "y = " in text else "[N - 2]" if "N - 2" in text else "[N]"
+    backward = tegula.compile(gradient(COMMAND, f"kernel k(x: f64[N]) -> (y: f64{dims}) {{ {text} }}"))
+    seed = torch.ones([] if not dims else [2] if "N - 2" in text else [4], dtype=torch.float64)
+    values = dict(x=x, grad_y=seed)
+    found = backward(**{one.name: values[one.name] for one in backward.parameters if one.role != "out"})
+    torch.testing.assert_close(found, torch.cat([torch.zeros(2, dtype=torch.float64), taken.grad]))
+
+
 REDUCTIONS = {
     "sum": lambda x: x.sum(1), "mean": lambda x: x.mean(1), "max": lambda x: x.max(1).values,
     "min": lambda x: x.min(1).values, "prod": lambda x: x.prod(1), "logsumexp": lambda x: x.logsumexp(1),
