@@ -297,23 +297,24 @@ void Deriver::keepNeeded(Derivation &result) {
   DenseSet<const Tensor *> needed;
   for (const auto &entry : gradients)
     needed.insert(entry.second);
-  auto prune = [&](std::vector<Equation> &from, std::vector<Equation> &to) {
+  auto prune = [&](std::vector<Equation> &from, std::vector<Equation> &to,
+                   const DenseSet<const Tensor *> &given) {
     for (Equation &equation : llvm::reverse(from)) {
-      if (!needed.contains(equation.target))
+      if (!needed.contains(equation.target) || given.contains(equation.target))
         continue;
       b.tensorsOf(equation, needed);
       to.push_back(std::move(equation));
     }
     std::reverse(to.begin(), to.end());
   };
-  prune(backward, result.backward);
+  prune(backward, result.backward, {});
+  DenseSet<const Tensor *> saved;
   if (save)
-    for (const Tensor *output : b.program.outputs)
-      if (needed.contains(output)) {
-        result.saved.push_back(output);
-        needed.erase(output);
-      }
-  prune(equations, result.forward);
+    saved.insert(b.program.outputs.begin(), b.program.outputs.end());
+  prune(equations, result.forward, saved);
+  for (const Tensor *output : b.program.outputs)
+    if (saved.contains(output) && needed.contains(output))
+      result.saved.push_back(output);
   // A temporary that points are added to begins as zeros of its whole size.
   DenseSet<const Tensor *> defined;
   std::vector<Equation> complete;

@@ -259,6 +259,14 @@ std::optional<std::string> GradientMaker::write(Builder &builder, const Derivati
     writer.name(tensor);
   for (const Tensor *tensor : derivation.gradients)
     writer.nameOutput(tensor);
+  for (const auto *part : {&derivation.seeds, &derivation.gradients})
+    for (const Tensor *tensor : *part)
+      if (writer.nameOf(tensor) != tensor->name) {
+        report({"the gradient of '" + tensor->name.substr(5) + "' is called '" + tensor->name +
+                    "', and so is a parameter or size of the kernel: rename that",
+                {}});
+        return std::nullopt;
+      }
   for (const auto *part : {&derivation.forward, &derivation.backward})
     for (const Equation &equation : *part)
       writer.name(equation.target);

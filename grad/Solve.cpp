@@ -108,7 +108,9 @@ public:
          ArrayRef<const Var *> domain, unsigned outer)
       : b(builder), read(read), adjoint(adjoint), condition(condition),
         domain(domain.begin(), domain.end()), outer(outer) {}
-  Contribution run();
+  /// `outerIndicesFirst`: those of the result are solved for before those of reductions.
+  std::optional<Contribution> gatherAll(bool outerIndicesFirst);
+  Contribution scatter();
 
 private:
   struct Solution {
@@ -121,9 +123,8 @@ private:
   bool solveGroup(unsigned d);
   bool solveVar(unsigned d, const IndexExpr &expr, const IndexExpr &wanted);
   void add(Solution solution);
-  Contribution gather();
+  std::optional<Contribution> gather();
   std::optional<IndexExpr> wholeRange(const Var &var) const;
-  Contribution scatter();
   bool isOpen(unsigned var) const {
     return !solved.contains(var) && any_of(domain, [&](const Var *one) { return one->id == var; });
   }
@@ -135,6 +136,7 @@ private:
   const Expr *read, *adjoint, *condition;
   SmallVector<const Var *> domain;
   unsigned outer;
+  bool outerFirst = true;
   Replacement solved;
   SmallVector<Solution> solutions;
   SmallVector<SmallVector<const Var *, 1>, 4> layout;
@@ -198,7 +200,7 @@ bool Solver::solveGroup(unsigned d) {
 bool Solver::solveVar(unsigned d, const IndexExpr &expr, const IndexExpr &wanted) {
   // Indices of the result before those of reductions, which are shorter sums; steps of 1 before
   // longer ones.
-  for (bool isOuter : {true, false})
+  for (bool isOuter : {outerFirst, !outerFirst})
     for (int64_t step : {1, 2})
       for (auto [position, var] : enumerate(domain)) {
         if ((position < outer) != isOuter || !isOpen(var->id))
@@ -323,7 +325,9 @@ const Expr *Solver::withFill(const Expr *value, Solution &solution) {
   return visit(visit, value);
 }
 
-Contribution Solver::gather() {
+/// Nothing where the range of an index that is left would depend on that index or a later one:
+/// that of j in x[i + j] for j in 0:i + 1, solved for i.
+std::optional<Contribution> Solver::gather() {
   Contribution result;
   const Expr *value = adjoint;
   const Expr *ranges = nullptr;
@@ -347,11 +351,17 @@ Contribution Solver::gather() {
   // Indices that are left are summed over; ranges that depend on solved ones are new.
   SmallVector<const Var *> left;
   Replacement renamed;
-  for (const Var *var : domain) {
+  for (auto [position, var] : enumerate(domain)) {
     if (solved.contains(var->id))
       continue;
     IndexExpr lo = b.substitute(b.substitute(var->lo, solved), renamed);
     IndexExpr hi = b.substitute(b.substitute(var->hi, solved), renamed);
+    VarSet bounds;
+    b.freeVars(lo, bounds);
+    b.freeVars(hi, bounds);
+    for (const Var *later : ArrayRef(domain).drop_front(position))
+      if (!solved.contains(later->id) && bounds.contains(later->id))
+        return std::nullopt;
     const Var *own = var;
     if (lo != var->lo || hi != var->hi || var->kind != Var::Axis) {
       own = b.newAxis(var->name, lo, hi);
@@ -453,18 +463,23 @@ Contribution Solver::scatter() {
   return result;
 }
 
-Contribution Solver::run() {
-  if (read->guard)
-    condition = b.both(condition, read->guard);
+std::optional<Contribution> Solver::gatherAll(bool outerIndicesFirst) {
+  outerFirst = outerIndicesFirst;
   for (unsigned d = 0; d != read->subscripts.size(); ++d)
     if (!solveDim(d))
-      return scatter();
+      return std::nullopt;
   return gather();
 }
 
 Contribution solve(Builder &builder, const Expr *read, const Expr *adjoint, const Expr *condition,
                    ArrayRef<const Var *> domain, unsigned outer) {
-  return Solver(builder, read, adjoint, condition, domain, outer).run();
+  if (read->guard)
+    condition = builder.both(condition, read->guard);
+  auto solver = [&] { return Solver(builder, read, adjoint, condition, domain, outer); };
+  for (bool outerFirst : {true, false})
+    if (std::optional<Contribution> sum = solver().gatherAll(outerFirst))
+      return std::move(*sum);
+  return solver().scatter();
 }
 
 } // namespace tegula::grad

@@ -286,6 +286,17 @@ def test_output_that_a_later_output_reads():
           lambda x: (x.exp(), x.exp()**2), options=["--save"], x=draw(4))
 
 
+@pytest.mark.parametrize("options", [[], ["--save"]])
+def test_output_of_one_element_that_a_later_output_reads(options):
+    agree("kernel k(x: f64[N]) -> (m: f64, l: f64, y: f64[N]) { m = max(x[i] for i)  "
+          "l = log(sum(exp(x[i] - m) for i)) + m  y[i] = exp(x[i] - l) }",
+          lambda x: (x.max(), x.logsumexp(0), x.softmax(0)), options=options, x=draw(4))
+    agree("kernel k(x: f64[N]) -> (m: f64, y: f64[N], z: f64[N]) { m = sum(x[i]*x[i] for i)  t[i] = exp(x[i] - m)  "
+          "y[i] = t[i]*m  z[i] = sin(t[i])*y[i] }",
+          lambda x: (lambda m, t: (m, t * m, t.sin() * t * m))((x * x).sum(), (x - (x * x).sum()).exp()),
+          options=options, x=draw(4))
+
+
 def test_output_that_is_read_again_is_rounded_as_in_the_program():
     one = torch.ones(1)
     text = "kernel k(x: bf16[N], c: f32[N]) -> (y: bf16[N], z: f32[N]) { y[i] = x[i]*c[i]  z[i] = where(y[i] > 1.0, 100.0*y[i], y[i]) }"
@@ -488,6 +499,10 @@ MIXED = [
     ("kernel k(x: f64[H, W]) -> (y: f64[H, W]) { y[p, q] = max(x[p + r - 1, q + s - 1, "
      "fill=-inf]*1.5 for r in 3, s in 3) }",
      dict(H=4, W=5)),
+    ("kernel k(x: f64[2*N], w: f64[N]) -> (y: f64[N]) { y[i] = w[i]*sum(x[i + j] for j in 0:i + 1) }",
+     dict(N=5)),
+    ("kernel k(x: f64[4*N], w: f64[N]) -> (y: f64[N]) { y[i] = w[i]*sum(x[2*i + j]*x[j] for j in i:2*i + 1) }",
+     dict(N=5)),
     ("kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = logsumexp(x[j] - i*x[i] for j if j <= i) }",
      dict(N=5)),
     ("fn f(a, b=2.0) { t = a*b\n return where(t > 1, t*t, exp(t)) }\nkernel k(x: f64[N]) -> (y: "
@@ -527,6 +542,10 @@ REFUSED = {
     "kernel k(x: f64[N], c: bool[N]) -> (y: f64[N]) { y[i] = 2*x[i]  y[i] = x[i]*x[i] for i if c[i] }": "are replaced",
     "kernel k(x: f64[N], i: i64[N]) -> (y: f64[N]) { t[n] = x[n]  s = sum(t[n] for n)  t[i[n]] += x[n]  y[n] = s*t[n] }":
         "changes after it has been read",
+    "kernel k(x: f64[2*N], e: i64[2*N]) -> (y: f64[N]) { y[i] = sum(x[e[i + j]] for j in 0:i + 1) for i in N }":
+        "between bounds that other indices",
+    "kernel k(grad_y: f64[N], w: f64[N]) -> (y: f64[N]) { y[i] = grad_y[i]*w[i] }": "of 'y' is called 'grad_y'",
+    "kernel k(x: f64[N], grad_x: i64[N]) -> (y: f64[N]) { y[i] = x[i]*grad_x[i] }": "of 'x' is called 'grad_x'",
     "kernel k(n: i64[N]) -> (y: i64[N]) { y[i] = n[i] }": "no tensor of floats",
 }
 
