@@ -15,6 +15,7 @@
 #define TEGULA_GRAD_BUILDER_H
 
 #include "frontend/check/Checked.h"
+#include "frontend/diagnostics/Diagnostics.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -53,7 +54,8 @@ using Replacement = llvm::SmallDenseMap<unsigned, IndexExpr, 8>;
 
 class Builder {
 public:
-  explicit Builder(checked::Program &program) : program(program) {}
+  Builder(checked::Program &program, const SourceManager &sources)
+      : program(program), sources(sources) {}
 
   checked::Program &program;
 
@@ -101,6 +103,10 @@ public:
 
   const Var &var(unsigned id) const { return program.vars[id]; }
 
+  /// Whether a maximum or minimum is a bound of `clamp`, whose derivative is another at ties. The
+  /// checker makes the same nodes of both; the call that they stand for tells.
+  bool isClamp(const Expr *value) const;
+
   /// Calls `visit` for the value's own parts, not for what a subscript takes from data.
   template <typename Visit> static void forParts(const Expr *value, Visit visit) {
     for (const Expr *operand : value->operands)
@@ -109,6 +115,9 @@ public:
       if (part)
         visit(part);
   }
+
+private:
+  const SourceManager &sources;
 };
 
 bool isNumber(const Expr *value, double number);

@@ -257,13 +257,12 @@ static bool isTame(Unary function) {
 static bool canBeInfinite(const Expr *value) {
   if (const Expr *x = matchWhole(value))
     return canBeInfinite(x);
-  bool isDangerous =
-      (value->kind == Expr::Unary && !isTame(value->unary)) ||
-      (value->kind == Expr::Binary &&
-       (value->binary == Binary::Div || value->binary == Binary::Pow ||
-        value->binary == Binary::Mod)) ||
-      (value->kind == Expr::Reduce && value->reduction != Reduction::Sum &&
-       value->reduction != Reduction::Mean);
+  bool isDangerous = (value->kind == Expr::Unary && !isTame(value->unary)) ||
+                     (value->kind == Expr::Binary &&
+                      (value->binary == Binary::Div || value->binary == Binary::Pow ||
+                       value->binary == Binary::Mod)) ||
+                     (value->kind == Expr::Reduce && value->reduction != Reduction::Sum &&
+                      value->reduction != Reduction::Mean);
   return isDangerous || any_of(value->operands, [](const Expr *one) { return canBeInfinite(one); });
 }
 

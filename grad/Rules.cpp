@@ -91,9 +91,15 @@ bool RuleApplier::isKnownUnder(Binary op, const Expr *lhs, const Expr *rhs) cons
 }
 
 /// Of two values the greater takes it all, and equals take half each; a bound that is a number
-/// takes its part of equals away: relu has the derivative 0 at 0.
+/// takes its part of equals away: relu has the derivative 0 at 0. A bound of clamp takes none.
 void RuleApplier::extremum(bool isMax) {
   const Expr *x = node->operands[0], *y = node->operands[1];
+  if (b.isClamp(node)) {
+    const Expr *value = valueOf(x), *bound = valueOf(y);
+    flow(x, g, b.compare(isMax ? Binary::GE : Binary::LE, value, bound));
+    flow(y, g, b.compare(isMax ? Binary::LT : Binary::GT, value, bound));
+    return;
+  }
   Binary wins = isMax ? Binary::GT : Binary::LT, loses = isMax ? Binary::LT : Binary::GT;
   for (unsigned side : {0, 1}) {
     const Expr *own = side ? y : x, *other = side ? x : y;

@@ -33,8 +33,8 @@ public:
   /// What is written for a size that has no name of its own: `stride[0]`.
   void spell(llvm::StringRef symbol, std::string text) { symbolTexts[symbol] = std::move(text); }
   void name(const Tensor *tensor);
-  /// Names a tensor that the head declares as a result. All others that are defined are temporaries,
-  /// also what the program that was differentiated gives.
+  /// Names a tensor that the head declares as a result. All others that are defined are
+  /// temporaries, also what the program that was differentiated gives.
   void nameOutput(const Tensor *tensor) {
     name(tensor);
     outputs.insert(tensor);
