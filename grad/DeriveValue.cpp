@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "grad/DeriveImpl.h"
+#include "grad/Match.h"
 #include "grad/Rules.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -51,8 +52,11 @@ const Expr *Deriver::valueOf(const Expr *node) {
   return stored[node] = result ? result : node;
 }
 
-bool Deriver::descend(const Expr *value, const Expr *g, const Expr *condition,
+bool Deriver::descend(const Expr *written, const Expr *g, const Expr *condition,
                       ArrayRef<const Var *> domain, unsigned outer) {
+  const Expr *value = joinSoftCorners(b, written);
+  if (const Expr *known = stored.lookup(written))
+    stored[value] = known;
   // Active nodes, users before operands.
   SmallVector<const Expr *> order;
   DenseSet<const Expr *> seen;

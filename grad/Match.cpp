@@ -86,28 +86,108 @@ static const Expr *matchSoftCorner(const Expr *node) {
   return decay ? matchDecay(decay) : nullptr;
 }
 
+/// x of max(x, 0) or min(x, 0), either way round.
+static const Expr *matchCorner(const Expr *node, Binary op) {
+  if (isBinary(node, op))
+    for (unsigned side : {1, 0})
+      if (isNumber(node->operands[side], 0))
+        return node->operands[1 - side];
+  return nullptr;
+}
+
 SoftCorner matchSoftplus(const Expr *node) {
   if (isBinary(node, Binary::Add))
     for (unsigned side : {0, 1}) {
       const Expr *x = matchSoftCorner(node->operands[side]);
-      const Expr *corner = node->operands[1 - side];
-      if (!x || !isBinary(corner, Binary::Max) || !isNumber(corner->operands[1], 0))
+      const Expr *corner = matchCorner(node->operands[1 - side], Binary::Max);
+      if (!x || !corner)
         continue;
-      if (areEqual(corner->operands[0], x))
+      if (areEqual(corner, x))
         return {x, SoftCorner::Softplus};
-      const Expr *negated = operandOf(corner->operands[0], Unary::Neg);
+      const Expr *negated = operandOf(corner, Unary::Neg);
       if (negated && areEqual(negated, x))
         return {x, SoftCorner::SoftplusOfNegated};
       const Expr *back = operandOf(x, Unary::Neg);
-      if (back && areEqual(corner->operands[0], back))
+      if (back && areEqual(corner, back))
         return {back, SoftCorner::Softplus};
     }
-  if (isBinary(node, Binary::Sub) && isBinary(node->operands[0], Binary::Min) &&
-      isNumber(node->operands[0]->operands[1], 0))
-    if (const Expr *x = matchSoftCorner(node->operands[1]);
-        x && areEqual(node->operands[0]->operands[0], x))
-      return {x, SoftCorner::LogSigmoid};
+  if (isBinary(node, Binary::Sub))
+    if (const Expr *corner = matchCorner(node->operands[0], Binary::Min))
+      if (const Expr *x = matchSoftCorner(node->operands[1]); x && areEqual(corner, x))
+        return {x, SoftCorner::LogSigmoid};
   return {};
+}
+
+namespace {
+struct Term {
+  const Expr *value;
+  bool isNegative;
+};
+} // namespace
+
+static void termsOf(const Expr *node, bool isNegative, SmallVectorImpl<Term> &into) {
+  bool isSub = isBinary(node, Binary::Sub);
+  if (const Expr *inner = operandOf(node, Unary::Neg)) {
+    termsOf(inner, !isNegative, into);
+  } else if ((isSub || isBinary(node, Binary::Add)) && !matchSoftplus(node).x) {
+    termsOf(node->operands[0], isNegative, into);
+    termsOf(node->operands[1], isNegative != isSub, into);
+  } else {
+    into.push_back({node, isNegative});
+  }
+}
+
+/// Makes one term of two that are a soft corner. False where there are none.
+static bool joinTerms(Builder &builder, SmallVectorImpl<Term> &terms) {
+  for (Term &corner : terms)
+    for (Term &soft : terms) {
+      if (&corner == &soft || !matchSoftCorner(soft.value))
+        continue;
+      Binary op = soft.isNegative == corner.isNegative ? Binary::Add : Binary::Sub;
+      const Expr *joined = builder.binary(op, corner.value, soft.value);
+      if (!matchSoftplus(joined).x)
+        continue;
+      corner.value = joined;
+      terms.erase(&soft);
+      return true;
+    }
+  return false;
+}
+
+const Expr *joinSoftCorners(Builder &builder, const Expr *value) {
+  DenseMap<const Expr *, const Expr *> done;
+  auto visit = [&](auto &&self, const Expr *node) -> const Expr * {
+    if (const Expr *known = done.lookup(node))
+      return known;
+    const Expr *result = node;
+    SmallVector<Term> terms;
+    termsOf(node, false, terms);
+    if (terms.size() > 1 && joinTerms(builder, terms)) {
+      while (joinTerms(builder, terms)) {
+      }
+      result = nullptr;
+      for (const Term &term : terms) {
+        const Expr *part = self(self, term.value);
+        if (!result)
+          result = term.isNegative ? builder.unary(Unary::Neg, part) : part;
+        else
+          result = builder.binary(term.isNegative ? Binary::Sub : Binary::Add, result, part);
+      }
+    } else if (node->kind != Expr::Read) {
+      Expr *changed = nullptr;
+      for (auto [i, operand] : enumerate(node->operands)) {
+        const Expr *part = self(self, operand);
+        if (part == operand)
+          continue;
+        if (!changed)
+          changed = builder.copy(node);
+        changed->operands[i] = part;
+      }
+      result = changed ? changed : node;
+    }
+    return done[node] = result;
+  };
+  return visit(visit, value);
 }
 
 /// The library's mish is x times this: above/(above + where(x < 0, 2, 2*t*t)), t = exp(-|x|).

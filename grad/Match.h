@@ -25,6 +25,8 @@ struct SoftCorner {
   enum Form { Softplus, SoftplusOfNegated, LogSigmoid } form = Softplus;
 };
 SoftCorner matchSoftplus(const Expr *node);
+/// The value with both parts of each of these side by side that other terms of a sum stand between.
+const Expr *joinSoftCorners(Builder &builder, const Expr *value);
 
 /// The x of tanh(softplus(x)) in the form that the library's mish has.
 const Expr *matchTanhOfSoftplus(const Expr *node);

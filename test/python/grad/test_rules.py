@@ -132,6 +132,25 @@ def test_ties_do_not_depend_on_form_or_on_wrt(value, wrt):
           y=np.array([1.0, 2.0, 1.0, 0.0]), n=np.array([1, 2, 1, 0]))
 
 
+BOUNDS = {
+    "clamp(x[i], min=-1.0, max=3)": lambda x: x.clamp(-1, 3), "clamp(x[i]*x[i], max=9.0)": lambda x: (x * x).clamp(max=9),
+    "clamp(x[i], min=0)": lambda x: x.clamp(min=0), "relu6(x[i])": F.relu6, "hardtanh(x[i])": F.hardtanh,
+    "hardsigmoid(x[i])": F.hardsigmoid, "maximum(minimum(x[i], 3.0), 0)": lambda x: F.hardtanh(x, 0, 3),
+}
+
+
+@pytest.mark.parametrize("value", BOUNDS)
+def test_at_bounds(value):
+    agree(f"kernel k(x: f64[N]) -> (y: f64[N]) {{ y[i] = {value} }}", BOUNDS[value],
+          x=np.array([-3.0, -1.0, 0.0, 0.5, 1.0, 3.0, 6.0]))
+
+
+def test_bounds_that_are_tensors():
+    agree("kernel k(x: f64[N], lo: f64[N], hi: f64[N]) -> (y: f64[N]) { y[i] = clamp(x[i], min=lo[i], max=hi[i]) }",
+          lambda x, lo, hi: torch.clamp(x, lo, hi), x=np.array([0.0, 1.0, 5.0, 3.0, 2.0, 0.0]),
+          lo=np.array([0.5, 0.0, 0.0, 2.0, 2.0, 3.0]), hi=np.array([2.0, 3.0, 3.0, 3.0, 3.0, 2.0]))
+
+
 def test_branch_that_is_not_taken_gives_zero():
     x = np.array([-1.0, 0.0, 4.0])
     for text in ("y[i] = where(x[i] > 0, sqrt(x[i]), 0)", "t[i] = sqrt(x[i])  y[i] = where(x[i] > 0, t[i], 0)",
@@ -216,6 +235,23 @@ def test_smooth_function_written_by_hand(name):
     agree("kernel k(x: f64[N], w: f64[N]) -> (y: f64[N]) "
           f"{{ t[i] = x[i]*w[i]  s[i] = {written_out('t[i]')[name]}  y[i] = s[i]*x[i] }}",
           lambda x, w: x * function(x * w), **values)
+
+
+SOFT = "log1p(exp(-abs(x[i])))"
+SUMS = {
+    f"maximum(x[i], 0.0) - x[i]*t[i] + {SOFT}": lambda x, t: F.softplus(x) - x * t,
+    f"(1 - t[i])*x[i] + {SOFT} + maximum(-x[i], 0.0)": lambda x, t: F.softplus(x) - x * t,
+    f"(1 - t[i])*x[i] + {SOFT} - minimum(x[i], 0.0)": lambda x, t: F.softplus(x) - x * t,
+    f"exp(-(x[i]*t[i] - {SOFT} - maximum(0.0, x[i]))) + maximum(t[i], 0) + log1p(exp(-abs(t[i]))) - {SOFT} + minimum(x[i], 0)":
+        lambda x, t: (F.softplus(x) - x * t).exp() + F.softplus(t) + F.logsigmoid(x),
+}
+
+
+@pytest.mark.parametrize("value", SUMS)
+def test_soft_corner_among_other_terms(value):
+    agree(f"kernel k(x: f64[N], t: f64[N]) -> (y: f64) {{ y = mean({value} for i) }}",
+          lambda x, t: SUMS[value](x, t).mean(), x=np.array([0.0, 1.0, -1.0, 0.0, 5.0]),
+          t=np.array([0.0, 1.0, 1.0, 0.5, 0.2]))
 
 
 def test_reduction_over_nothing():
