@@ -19,6 +19,7 @@ from .._errors import Error
 from .calls import PLAIN, Form, Refusal, flatten, form_of, has_containers, in_order, names_of, rebuild
 from .guards import FIXED, INPUT, STATE, Checked, NumberGuard, Part, TensorGuard, few, global_state, inner_hooks
 from .module import ATTRIBUTE_NAME
+from .moved import groups_of, move, state_of
 from .program import Program
 
 _OWN = frozenset(vars(torch.nn.Module())) | {ATTRIBUTE_NAME}
@@ -75,10 +76,6 @@ def observe(target: Target, module: torch.nn.Module, args: tuple, kwargs: dict[s
         except Refusal as refusal:
             target.refusal = str(refusal)
     return results
-
-
-def state_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
 
 
 def _attributes(module: torch.nn.Module) -> dict[tuple[str, ...], Any]:
@@ -188,32 +185,66 @@ class _Call:
         form = form_of(results, tensors)
         checked = self._bound(updated, tensors, form)
         program = self.target.program
-        given = checked.values(self.module, [one.clone() if isinstance(one, torch.Tensor) else one for one in self.copies])
+        given = checked.values(self.module, self._cloned_inputs())
         with torch.no_grad():
             made = self._run(given)
         conditions = program.conditions()
         checked.conditions = sorted((place, dim) for name, kind, place in checked.arguments if kind == INPUT
                                     for other, dim in conditions if other == name)
-        exact, exact_inputs, depth = self._in_float64()
         expected = tensors[:len(tensors) - len(checked.returned)] if checked.returned else tensors
-        names = program.outputs
         if len(made) != len(expected):
             raise Refusal(f"forward returns {len(expected)} tensors, the program {len(made)}")
-        exact_results: list[torch.Tensor] = []
-        form_of(exact, exact_results)
-        for name, ours, theirs, truth in zip(names, made, expected, exact_results):
-            self._judge(name, ours, theirs.detach(), truth, depth)
-        for name, kind, place in checked.arguments:
-            if name in program.updated:
-                self._judge(name, given[name], self.inputs[place].detach(), exact_inputs[place], depth)
+        depth = self._judge_all(checked, self.module, made, given, tensors, self.inputs)
         if self.needs or self.parameters:
-            self._compare_gradients(checked, tensors, depth)
+            self._compare_gradients(checked, self.module, tensors, depth)
             checked.gradients = frozenset([*self.needs, *self.parameters])
+        if self.target.seen[self.key()] == 1:
+            self._compare_moved(checked)
         for one in self.target.checked:
             if one.same_class(checked):
                 one.widen(checked)
                 return
         self.target.checked.append(checked)
+
+    def _judge_all(self, checked: Checked, module: torch.nn.Module, made: list[torch.Tensor], given: dict[str, Any],
+                   tensors: list[torch.Tensor], inputs: list[Any]) -> float:
+        """Judges the program's results `made`, and the arguments in `given` that it has updated, by the module's results and
+        its inputs after the call. Returns how many terms an element is a sum of. Raises Refusal."""
+        exact, exact_inputs, depth = self._in_float64(module)
+        exact_results: list[torch.Tensor] = []
+        form_of(exact, exact_results)
+        for name, ours, theirs, truth in zip(self.target.program.outputs, made, tensors, exact_results):
+            self._judge(name, ours, theirs.detach(), truth, depth)
+        for name, kind, place in checked.arguments:
+            if name in self.target.program.updated:
+                self._judge(name, given[name], inputs[place].detach(), exact_inputs[place], depth)
+        return depth
+
+    def _compare_moved(self, checked: Checked) -> None:
+        """The same with other values of all parameters and buffers. Raises Refusal."""
+        read = {".".join(of) for _, kind, of in checked.arguments if kind == STATE}
+        module = self._copy(self.module)
+        move(module, read)
+        unread = [name for _, names in groups_of(module) if not read & set(names) for name in names]
+        try:
+            inputs = [_leaf(one) if place in self.needs else one for place, one in enumerate(self._cloned_inputs())]
+            tensors: list[torch.Tensor] = []
+            with torch.set_grad_enabled(bool(self.needs or self.parameters)):
+                form = form_of(self._forward(self._copy(module), inputs), tensors)
+            if form != checked.form:
+                raise Refusal("forward returns something else")
+            given = checked.values(module, self._cloned_inputs())
+            with torch.no_grad():
+                made = self._run(given)
+            depth = self._judge_all(checked, module, made, given, tensors, inputs)
+            if self.needs or self.parameters:
+                self._compare_gradients(checked, module, tensors, depth)
+        except (Refusal, RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
+            among = f"; the program does not read {', '.join(map(repr, unread))}" if unread else ""
+            raise Refusal(f"with other values of the parameters and buffers: {error}{among}") from error
+
+    def _cloned_inputs(self) -> list[Any]:
+        return [one.clone() if isinstance(one, torch.Tensor) else one for one in self.copies]
 
     def _side_effects(self) -> set[int]:
         """The places of inputs that forward has changed. Raises Refusal for what a program cannot do."""
@@ -238,6 +269,11 @@ class _Call:
             if isinstance(one, torch.Tensor) else one for one in self.inputs], _part(self.module, object), form=form)
         checked.compared = [tuple(tuple(one.shape) for one in self.inputs if isinstance(one, torch.Tensor))]
         self._bind(checked)
+        read = {of for _, kind, of in checked.arguments if kind == STATE}
+        for _, names in groups_of(self.module):
+            paths = [tuple(name.split(".")) for name in names]
+            if len(paths) > 1 and read.intersection(paths):
+                checked.tied.append(paths)
         places = {name: place for name, kind, place in checked.arguments if kind == INPUT}
         for place in updated:
             if not any(places.get(name) == place for name in self.target.program.updated):
@@ -326,9 +362,9 @@ class _Call:
             raise Refusal(f"the program does not take this call: {error}") from error
         return [made] if isinstance(made, torch.Tensor) else [] if made is None else list(made)
 
-    def _copy(self) -> torch.nn.Module:
+    def _copy(self, module: torch.nn.Module) -> torch.nn.Module:
         try:
-            made = copy.deepcopy(self.module)
+            made = copy.deepcopy(module)
         except (RuntimeError, TypeError) as error:
             raise Refusal(f"the module cannot be copied for a run in float64: {error}") from error
         made.__class__ = self.target.base
@@ -339,10 +375,10 @@ class _Call:
         values = rebuild([*self.args, *self.kwargs.values()], iter(inputs))
         return self.target.base.forward(module, *values[:len(self.args)], **dict(zip(self.kwargs, values[len(self.args):])))
 
-    def _in_float64(self) -> tuple[Any, list[Any], float]:
+    def _in_float64(self, subject: torch.nn.Module) -> tuple[Any, list[Any], float]:
         """Results, inputs as they are afterwards, and how many terms an element is a sum of."""
         for types in reference.WIDENED:
-            module, counted = self._copy(), variants.Measure()
+            module, counted = self._copy(subject), variants.Measure()
             inputs = [reference.to_float64(one).clone() if isinstance(one, torch.Tensor) else one for one in self.copies]
             try:
                 with torch.no_grad(), reference.exactly(module, types), counted:
@@ -368,39 +404,44 @@ class _Call:
         if not found.right:
             raise Refusal(f"'{name}' is not as accurate as the module: {found.message}")
 
-    def _compare_gradients(self, checked: Checked, tensors: list[torch.Tensor], depth: float) -> None:
+    def _compare_gradients(self, checked: Checked, module: torch.nn.Module, tensors: list[torch.Tensor], depth: float) -> None:
         """Raises Refusal."""
-        wanted = [(INPUT, place) for place in self.needs] + [(STATE, name) for name in self.parameters]
+        state = state_of(module)
+        tied = {name: names for one, names in groups_of(module) for name in names}
+        wanted = [(INPUT, place) for place in self.needs] + [
+            (STATE, name) for name in self.parameters if tied[name][0] == name]
         generator = torch.Generator(self.device).manual_seed(0)  # not what the model draws from
         along = [torch.randn(one.shape, generator=generator, device=self.device).to(one.dtype)
                  if one.is_floating_point() else None for one in tensors]
-        theirs = self._gradients_of(self._copy(), self.copies, wanted, along)
-        with reference.exactly(module := self._copy(), self.widened):
-            exact = self._gradients_of(module, [reference.to_float64(one) for one in self.copies], wanted,
+        theirs = self._gradients_of(self._copy(module), self.copies, wanted, along)
+        with reference.exactly(wide := self._copy(module), self.widened):
+            exact = self._gradients_of(wide, [reference.to_float64(one) for one in self.copies], wanted,
                                        [None if one is None else one.double() for one in along])
         program = self.target.program
-        sources = {(kind, of if kind == INPUT else ".".join(of)): name for name, kind, of in checked.arguments
-                   if kind != FIXED}
+        # The program's arguments that each of these tensors is.
+        arguments = {key: [name for name, kind, of in checked.arguments
+                           if kind == key[0] and (of == key[1] if kind == INPUT else ".".join(of) in tied[key[1]])]
+                     for key in wanted}
         for key, one in zip(wanted, theirs):
             name = key[1] if key[0] == STATE else self.names[key[1]]
-            if one is not None and sources.get(key) not in program.differentiable:
+            if one is not None and not (arguments[key] and set(arguments[key]) <= program.differentiable):
                 raise Refusal(f"a gradient of '{name}' is needed, and the program has no backward kernel that gives it: name "
                               "one of its file with tegula.Replacement(..., backward=...) (`tegula grad` writes them), or swap "
                               "with gradients=False")
-        leaves = {sources[key]: _leaf(self.copies[key[1]] if key[0] == INPUT else self.state[key[1]])
-                  for key, one in zip(wanted, theirs) if one is not None}
-        made = self._run({**checked.values(self.module, [one.clone() if isinstance(one, torch.Tensor) else one
-                                                         for one in self.copies]), **leaves})
+        leaves = {key: _leaf(self.copies[key[1]] if key[0] == INPUT else state[key[1]]) for key in wanted}
+        given = {name: leaves[key] for key in wanted for name in arguments[key]}
+        made = self._run({**checked.values(module, self._cloned_inputs()), **given})
         if any(a.requires_grad != b.requires_grad for a, b in zip(made, tensors)):
             raise Refusal("the program's results need gradients where the module's do not, or the other way round")
-        ours = iter(_gradients(made, list(leaves.values()), along))
-        for key, one, truth in zip(wanted, theirs, exact):
-            if one is None:
-                continue
-            found = next(ours)
-            if found is None:
-                raise Refusal(f"the program gives no gradient of '{sources[key]}'")
-            self._judge(f"grad_{sources[key]}", found, one, truth, depth + self._rows())
+        ours = _gradients(made, list(leaves.values()), along)
+        for key, found, one, truth in zip(wanted, ours, theirs, exact):
+            name = key[1] if key[0] == STATE else self.names[key[1]]
+            if (found is None) != (one is None):
+                raise Refusal(f"the program gives {'no' if found is None else 'a'} gradient of '{name}', the module "
+                              f"{'none' if one is None else 'one'} (a detach(), or no_grad() in forward): swap with "
+                              "gradients=False")
+            if found is not None:
+                self._judge(f"grad_{arguments[key][0]}", found, one, truth, depth + self._rows())
 
     def _rows(self) -> float:
         """Terms that the gradient of a parameter adds up beside those of forward."""

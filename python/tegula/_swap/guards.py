@@ -172,11 +172,13 @@ class Checked:
     # Dims that the program's conditions on sizes depend on. A call asks the conditions, and falls back; what torch.compile
     # makes cannot, and so has the program for the compared sizes of these dims alone.
     conditions: list[tuple[int, int]] = field(default_factory=list)
+    tied: list[list[tuple[str, ...]]] = field(default_factory=list)  # paths of one tensor, of which the program may read one
 
     def same_class(self, other: Checked) -> bool:
         """Whether the two differ in sizes alone."""
         if any(getattr(self, name) != getattr(other, name) for name in (
-                "positional", "keywords", "layout", "names", "part", "arguments", "form", "returned", "gradients")):
+                "positional", "keywords", "layout", "names", "part", "arguments", "form", "returned", "gradients",
+                "tied")):
             return False
         for mine, theirs in zip(self.inputs, other.inputs):
             if type(mine) is not type(theirs):
@@ -237,6 +239,11 @@ class Checked:
         reason = changed(module, self.part)
         if reason is not None:
             return reason
+        for paths in self.tied:
+            tensor = get_state(module, paths[0])
+            for path in paths:
+                if get_state(module, path) is not tensor:
+                    return f"tie of {'.'.join(path)}"
         for name, value, guard in zip(self.names, values, self.inputs):
             if isinstance(guard, TensorGuard):
                 reason = differs(value, guard)

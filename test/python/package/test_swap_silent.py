@@ -1,0 +1,143 @@
+"""Differences between a module and its program that one call does not show."""
+import pytest
+import torch
+from swap_models import Around, make
+from torch import nn
+
+import tegula
+
+pytestmark = pytest.mark.filterwarnings("ignore::tegula.TegulaWarning")
+DOUBLE = "kernel double(x: T[M, N]) -> (y: T[M, N]) { y[i, j] = 2 * x[i, j] }"
+LINEAR = "kernel l(x: f32[N, D], weight: f32[H, D]) -> (y: f32[N, H]) { y[n, h] = sum(x[n, d]*weight[h, d] for d) }"
+NORM = """kernel norm(x: f32[N, D]OF) -> (y: f32[N, D]) {
+  m[n] = mean(x[n, d] for d)
+  v[n] = mean((x[n, d] - m[n])**2 for d)
+  y[n, d] = (x[n, d] - m[n]) / sqrt(v[n] + 1e-5)BY
+}"""
+SCALED = """kernel backward(x: f32[N, D], w: f32[D], grad_y: f32[N, D]) -> (grad_x: f32[N, D], grad_w: f32[D]) {
+  grad_x[n, d] = grad_y[n, d]*w[d]
+  grad_w[d] = sum(grad_y[n, d]*x[n, d] for n)
+}
+kernel scaled(x: f32[N, D], w: f32[D]) -> (y: f32[N, D]) { y[n, d] = x[n, d]*w[d] }"""
+
+
+@pytest.fixture
+def swap_part(tmp_path):
+    """Swaps the part of a model that calls it as it is called."""
+
+    def swap(part, program, *calls, **options):
+        path = tmp_path / "part.tgl"
+        path.write_text(program)
+        model = Around(part)
+        trained = {"kernel": "scaled", "backward": "backward"} if options.pop("trained", False) else {}
+        options.setdefault("gradients", None if trained else False)
+        return model, tegula.swap(model, {"part": tegula.Replacement(path, **trained)}, list(calls), **options)
+
+    return swap
+
+
+@pytest.fixture
+def refusal(swap_part):
+    def refuse(*args, **options):
+        with pytest.raises(tegula.SwapError) as error:
+            swap_part(*args, **options)
+        return error.value.refusals["part"]
+
+    return refuse
+
+
+@pytest.fixture
+def x():
+    torch.manual_seed(0)
+    return torch.randn(4, 8)
+
+
+def fallbacks(swap):
+    return dict(swap.report()[0].fallbacks)
+
+
+class TestState:
+    def test_that_the_program_does_not_read(self, refusal, x):
+        class Lora(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.base, self.a, self.b = nn.Linear(8, 8, bias=False), nn.Linear(8, 2), nn.Linear(2, 8)
+                nn.init.zeros_(self.b.weight)
+                nn.init.zeros_(self.b.bias)
+
+            def forward(self, x):
+                return self.base(x) + self.b(self.a(x))
+
+        plain = NORM.replace("OF", "").replace("BY", "")
+        assert "does not read 'weight', 'bias'" in refusal(nn.LayerNorm(8), plain, (x,))
+        kept = "kernel k(x: f32[N, D]) -> (y: f32[N, D]) { y[n, d] = x[n, d] / sqrt(1 + 1e-5) }"
+        assert "'running_mean', 'running_var'" in refusal(nn.BatchNorm1d(8, affine=False).eval(), kept, (x,))
+        assert "'b.weight'" in refusal(Lora(), LINEAR.replace("weight", "base_weight"), (x,))
+
+    def test_that_equals_what_the_program_reads(self, refusal, x):
+        class Norms(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.LayerNorm(8, bias=False), nn.LayerNorm(8, bias=False)
+
+            def forward(self, x):
+                return self.a(x)
+
+        program = NORM.replace("OF", ", b_weight: f32[D]").replace("BY", " * b_weight[d]")
+        assert "with other values of the parameters and buffers: 'y'" in refusal(Norms(), program, (x,))
+
+    def test_that_hides_a_gradient(self, refusal, x):
+        program = SCALED.replace("grad_y[n, d]*w[d]", "grad_y[n, d]")
+        part = make(lambda self, x: x*self.w, w=torch.ones(8))
+        assert "'grad_x' is not as accurate" in refusal(part, program, (x.requires_grad_(),), trained=True)
+
+    def test_that_forward_does_not_read(self, swap_part, x):
+        part = make(lambda self, x: 2*x, other=torch.ones(3))
+        part.register_buffer("count", torch.tensor(0))
+        part.register_buffer("places", torch.arange(3))
+        assert len(swap_part(part, DOUBLE, (x,))[1].modules) == 1
+
+    def test_subscripts_that_the_program_does_not_read(self, refusal, x):
+        part = make(lambda self, x: x[:, self.places]*2)
+        part.register_buffer("places", torch.arange(8))
+        assert "'places'" in refusal(part, DOUBLE, (x,))
+
+    def test_ties_that_end(self, swap_part, x):
+        part = make(lambda self, x: x @ self.other.T, weight=torch.randn(8, 8))
+        part.other = part.weight
+        model, swap = swap_part(part, LINEAR, (x,))
+        part.other = nn.Parameter(torch.randn(8, 8))
+        with torch.no_grad():
+            torch.testing.assert_close(model(x), x @ part.other.T)
+        assert fallbacks(swap) == {"tie of other": 1}
+
+
+class TestGradients:
+    @pytest.mark.parametrize("forward", [lambda self, x: x.detach()*self.w, lambda self, x: x*self.w.detach()])
+    def test_that_the_module_does_not_give(self, refusal, x, forward):
+        part = make(forward, w=torch.randn(8))
+        assert "the program gives a gradient of" in refusal(part, SCALED, (x.requires_grad_(),), trained=True)
+
+    def test_that_forward_switches_off(self, refusal, x):
+        def forward(self, x):
+            with torch.no_grad():
+                return x*self.w
+
+        part = make(forward, w=torch.randn(8))
+        assert "need gradients where" in refusal(part, SCALED, (x.requires_grad_(),), trained=True)
+
+    def test_of_tied_parameters(self, swap_part, x):
+        part = make(lambda self, x: x*self.w*self.v, w=torch.randn(8))
+        part.v = part.w
+        program = """
+        kernel backward(x: f32[N, D], w: f32[D], v: f32[D], grad_y: f32[N, D])
+          -> (grad_x: f32[N, D], grad_w: f32[D], grad_v: f32[D]) {
+          grad_x[n, d] = grad_y[n, d]*w[d]*v[d]
+          grad_w[d] = sum(grad_y[n, d]*x[n, d]*v[d] for n)
+          grad_v[d] = sum(grad_y[n, d]*x[n, d]*w[d] for n)
+        }
+        kernel scaled(x: f32[N, D], w: f32[D], v: f32[D]) -> (y: f32[N, D]) { y[n, d] = x[n, d]*w[d]*v[d] }"""
+        model, swap = swap_part(part, program, (x,), trained=True)
+        model(x).sum().backward()
+        torch.testing.assert_close(part.w.grad, (2*x*part.w).sum(0))
+        assert fallbacks(swap) == {}
