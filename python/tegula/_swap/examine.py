@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import copy
-import types
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -17,13 +16,12 @@ from tegula_eval.rule import reference, variants, verdict
 
 from .._errors import Error
 from .calls import PLAIN, Form, Refusal, flatten, form_of, has_containers, in_order, names_of, rebuild
-from .guards import FIXED, INPUT, STATE, Checked, NumberGuard, Part, TensorGuard, few, global_state, inner_hooks
+from .guards import FIXED, INPUT, OWN, STATE, Checked, NumberGuard, Part, TensorGuard, few, global_state, inner_hooks
 from .module import ATTRIBUTE_NAME
 from .moved import groups_of, move, state_of
 from .program import Program
+from .snapshot import hold, is_same
 
-_OWN = frozenset(vars(torch.nn.Module())) | {ATTRIBUTE_NAME}
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 TWICE = 2  # calls with the same shapes that are compared
 
 
@@ -83,44 +81,34 @@ def _attributes(module: torch.nn.Module) -> dict[tuple[str, ...], Any]:
     found = {}
     for path, one in module.named_modules(remove_duplicate=False):
         place = tuple(path.split(".")) if path else ()
-        for name, value in vars(one).items():
-            if name in _OWN:
-                continue
-            found[(*place, name)] = value
+        found.update(((*place, name), value) for name, value in _own(one).items())
     return found
 
 
-def _part(module: torch.nn.Module, kind: type) -> Part:
+def _own(module: torch.nn.Module) -> dict[str, Any]:
+    """The attributes of a module, and those of its class that are no functions."""
+    found = {name: value for name, value in vars(module).items() if name not in OWN}
+    for kind in type(module).__mro__:
+        if kind.__module__.partition(".")[0] in ("torch", "abc", "typing", "builtins"):
+            continue
+        for name, value in vars(kind).items():
+            if not name.startswith(("__", "_abc_")) and not hasattr(type(value), "__get__") and name not in vars(module):
+                found.setdefault(name, value)
+    return found
+
+
+def _part(module: torch.nn.Module, kind: type, path: tuple[str, ...], held: dict[tuple[str, ...], Any]) -> Part:
     """The module as guards compare it; which state the program reads is filled in by its binding."""
-    plain = {name: value for name, value in vars(module).items()
-             if name not in _OWN and (_is_plain(value) or isinstance(value, _FUNCTIONS))}
-    return Part(kind, module.training, plain, {}, tuple(module._parameters),
-                {name: None if one is None else _part(one, type(one)) for name, one in module._modules.items()})
+    state = {**module._parameters, **module._buffers}
+    return Part(kind, getattr(kind, "forward", None), module.training, frozenset(vars(module)),
+                {name: held[(*path, name)] for name in _own(module)}, {name: one is not None for name, one in state.items()},
+                {}, tuple(module._parameters),
+                {name: None if one is None else _part(one, type(one), (*path, name), held)
+                 for name, one in module._modules.items()})
 
 
 def _is_plain(value: Any) -> bool:
     return isinstance(value, PLAIN) or isinstance(value, (tuple, list)) and all(isinstance(one, PLAIN) for one in value)
-
-
-def _frozen(value: Any) -> Any:
-    """What shows that an attribute was set, or a container's content changed. The value itself is kept, so that no other
-    takes its address."""
-    if isinstance(value, PLAIN):
-        return value
-    content = tuple(value.items()) if isinstance(value, dict) else tuple(value) if isinstance(value, (list, set)) else ()
-    return _Identity(value), tuple(_Identity(one) for one in content)
-
-
-class _Identity:
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: Any) -> bool:
-        if isinstance(self.value, tuple) and isinstance(other.value, tuple):  # an item of a dict
-            return len(self.value) == len(other.value) and all(a is b for a, b in zip(self.value, other.value))
-        return self.value is other.value
-
-    __hash__ = None
 
 
 def _random_state(device: torch.device) -> list[torch.Tensor]:
@@ -146,14 +134,10 @@ class _Call:
         if reason is not None:
             raise Refusal(f"{reason} is on during the example: a program does not follow it")
         self.attributes = _attributes(module)
-        for path, value in self.attributes.items():
-            if isinstance(value, torch.Tensor):
-                raise Refusal(f"the attribute '{'.'.join(path)}' is a tensor that is neither parameter nor buffer, and may be "
-                              "changed unseen: register it as a buffer")
+        self.held = {path: hold(value, ".".join(path)) for path, value in self.attributes.items()}
         self.copies = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in self.inputs]
         self.state = state_of(module)
         self.state_copies = {name: one.detach().clone() for name, one in self.state.items()}
-        self.before = {path: _frozen(value) for path, value in self.attributes.items()}
         self.random = _random_state(self.device)
         self.needs = [place for place, one in enumerate(self.inputs)
                       if torch.is_grad_enabled() and isinstance(one, torch.Tensor) and one.requires_grad]
@@ -256,8 +240,9 @@ class _Call:
                 raise Refusal(f"forward changes '{name}' of the module (a batch norm in training mode does): a program "
                               "would leave it as it was")
         after = _attributes(self.module)
-        for path in {*self.before, *after}:
-            if path not in self.before or path not in after or self.before[path] != _frozen(after[path]):
+        for path in {*self.held, *after}:
+            is_left = path in self.held and path in after and is_same(after[path], self.held[path])
+            if not is_left or not isinstance(after[path], PLAIN) and after[path] is not self.attributes[path]:
                 raise Refusal(f"forward sets the attribute '{'.'.join(path)}' of the module: a program would not")
         return {place for place, (one, copied) in enumerate(zip(self.inputs, self.copies))
                 if isinstance(one, torch.Tensor) and not reference.is_equal(one.detach(), copied)}
@@ -266,8 +251,9 @@ class _Call:
         """The class of this call, with the program's arguments. Raises Refusal."""
         checked = Checked(len(self.args), tuple(self.kwargs), self.layout, self.names, [
             TensorGuard(one.dtype, one.device.type, [(size, size) for size in one.shape], tuple(map(few, one.shape)))
-            if isinstance(one, torch.Tensor) else one for one in self.inputs], _part(self.module, object), form=form)
+            if isinstance(one, torch.Tensor) else one for one in self.inputs], _part(self.module, object, (), self.held), form=form)
         checked.compared = [tuple(tuple(one.shape) for one in self.inputs if isinstance(one, torch.Tensor))]
+        checked.part.forward, checked.default_dtype = self.target.base.forward, torch.get_default_dtype()
         self._bind(checked)
         read = {of for _, kind, of in checked.arguments if kind == STATE}
         for _, names in groups_of(self.module):

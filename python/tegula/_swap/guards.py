@@ -11,6 +11,7 @@ from typing import Any, Optional
 import torch
 
 from .calls import Form
+from .snapshot import is_same
 
 INPUT, STATE, FIXED = "input", "state", "fixed"
 
@@ -64,11 +65,21 @@ class Part:
     """A module, or a module in it, as it was when it was checked."""
 
     type: type                # of the module itself: object
+    forward: Any              # of its class, which others may replace; None: not known
     training: bool
-    attributes: dict[str, Any]  # numbers, texts and functions
+    names: frozenset[str]     # of what the instance has
+    attributes: dict[str, Any]  # as snapshot.hold keeps them, of the instance and of its class
+    holds: dict[str, bool]    # for each name of a parameter or buffer whether it is there, rather than None
     state: dict[str, tuple[torch.dtype, torch.Size]]  # parameters and buffers that the program reads
     parameters: tuple[str, ...]
     inner: dict[str, Any]     # a Part, or None, by name
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "forward": None}  # functions of a class may have no name to pickle them by
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.forward = getattr(self.type, "forward", None)
 
 
 def inner_hooks(module: torch.nn.Module) -> bool:
@@ -77,13 +88,17 @@ def inner_hooks(module: torch.nn.Module) -> bool:
                 or module._backward_pre_hooks or "forward" in module.__dict__)
 
 
+# What every module has, and what calling it or compiling it in place sets.
+OWN = frozenset(vars(torch.nn.Module())) | {"_compiled_call_impl", "_tegula_swap"}
+
+
 def changed(module: torch.nn.Module, part: Part) -> Optional[str]:
     """How a module differs from what was checked."""
     if module.training != part.training:
         return "training mode"
     for name, value in part.attributes.items():
         now = getattr(module, name, None)
-        if now is not value and (type(now) is not type(value) or now != value):
+        if now is not value and not is_same(now, value):
             return f"value of {name}"
     for name, (dtype, shape) in part.state.items():
         tensor = own_state(module, name)
@@ -105,9 +120,20 @@ def changed(module: torch.nn.Module, part: Part) -> Optional[str]:
             return "structure"
         if inner_hooks(child):
             return "hooks"
+        if type(child).forward is not inner.forward and inner.forward is not None:
+            return "forward"
         reason = changed(child, inner)
         if reason is not None:
             return reason
+    if len(module._parameters) + len(module._buffers) != len(part.holds):
+        return "names of parameters and buffers"
+    for name, is_there in part.holds.items():
+        if (own_state(module, name) is not None) is not is_there:
+            return f"presence of {name}"
+    if not torch.compiler.is_compiling() and module.__dict__.keys() != part.names:
+        for name in module.__dict__.keys() ^ part.names:
+            if name not in OWN:
+                return f"presence of {name}"
     return None
 
 
@@ -172,13 +198,14 @@ class Checked:
     # Dims that the program's conditions on sizes depend on. A call asks the conditions, and falls back; what torch.compile
     # makes cannot, and so has the program for the compared sizes of these dims alone.
     conditions: list[tuple[int, int]] = field(default_factory=list)
+    default_dtype: torch.dtype = torch.float32
     tied: list[list[tuple[str, ...]]] = field(default_factory=list)  # paths of one tensor, of which the program may read one
 
     def same_class(self, other: Checked) -> bool:
         """Whether the two differ in sizes alone."""
         if any(getattr(self, name) != getattr(other, name) for name in (
                 "positional", "keywords", "layout", "names", "part", "arguments", "form", "returned", "gradients",
-                "tied")):
+                "tied", "default_dtype")):
             return False
         for mine, theirs in zip(self.inputs, other.inputs):
             if type(mine) is not type(theirs):
@@ -236,6 +263,10 @@ class Checked:
 
     def refuses(self, module: torch.nn.Module, values: list[Any]) -> Optional[str]:
         """What sets this call apart from those that were checked; None: nothing."""
+        if self.part.forward is not None and type(module)._tegula_base.forward is not self.part.forward:
+            return "forward"
+        if torch.get_default_dtype() != self.default_dtype:
+            return "default dtype"
         reason = changed(module, self.part)
         if reason is not None:
             return reason

@@ -1,4 +1,11 @@
 """Differences between a module and its program that one call does not show."""
+import collections
+import copy
+import enum
+import functools
+import re
+import types
+
 import pytest
 import torch
 from swap_models import Around, make
@@ -141,3 +148,122 @@ class TestGradients:
         model(x).sum().backward()
         torch.testing.assert_close(part.w.grad, (2*x*part.w).sum(0))
         assert fallbacks(swap) == {}
+
+
+class Mode(enum.Enum):
+    TWICE, THRICE = 2.0, 3.0
+
+
+class Config:
+    def __init__(self):
+        self.scales, self.name = {"scale": [1.0, 2.0]}, "config"
+
+
+class Slotted:
+    __slots__ = ("scale",)
+
+    def __init__(self):
+        self.scale = 2.0
+
+
+class WithDefault(nn.Module):
+    scale = 2.0
+    table = [2.0]
+
+    def forward(self, x):
+        return x*self.scale*self.table[0]/2
+
+
+class TestAttributes:
+    @pytest.mark.parametrize("value, read, change", [
+        ([2.0], lambda one: one[0], lambda one: one.__setitem__(0, 3.0)),
+        ({"a": 2.0}, lambda one: one["a"], lambda one: one.update(a=3.0)),
+        (((2.0,),), lambda one: one[0][0], lambda one: ((3.0,),)),
+        (collections.deque([2.0]), lambda one: one[-1], lambda one: one.append(3.0)),
+        (types.SimpleNamespace(a=2.0), lambda one: one.a, lambda one: setattr(one, "a", 3.0)),
+        (Config(), lambda one: one.scales["scale"][1], lambda one: one.scales["scale"].insert(1, 3.0)),
+        (Config(), lambda one: getattr(one, "new", 2.0), lambda one: setattr(one, "new", 3.0)),
+        (Slotted(), lambda one: one.scale, lambda one: setattr(one, "scale", 3.0)),
+        (Mode.TWICE, lambda one: one.value, lambda one: Mode.THRICE),
+        (functools.partial(int, 2.0), lambda one: one(), lambda one: functools.partial(int, 3.0)),
+        ([2], lambda one: one[0], lambda one: [torch.tensor([3.0])]),
+    ], ids=str)
+    def test_that_change(self, swap_part, x, value, read, change):
+        part = make(lambda self, x: x*read(self.held), held=copy.deepcopy(value))
+        model, swap = swap_part(part, DOUBLE, (x,))
+        assert torch.equal(copy.deepcopy(model)(x), 2*x)
+        model(x)
+        assert fallbacks(swap) == {}
+        changed = change(part.held)
+        if changed is not None:
+            part.held = changed
+        assert torch.equal(model(x), 3*x) and fallbacks(swap) == {"value of held": 1}
+
+    def test_of_the_class(self, swap_part, x, monkeypatch):
+        part = WithDefault()
+        model, swap = swap_part(part, DOUBLE, (x,))
+        model(x)
+        part.scale = 3.0
+        assert torch.equal(model(x), 3*x)
+        del part.scale
+        monkeypatch.setattr(WithDefault, "table", [4.0])
+        assert torch.equal(model(x), 4*x) and fallbacks(swap) == {"value of scale": 1, "value of table": 1}
+
+    def test_that_come_later(self, swap_part, x):
+        part = make(lambda self, x: x*getattr(self, "scale", 2.0))
+        model, swap = swap_part(part, DOUBLE, (x,))
+        part.scale = 3.0
+        assert torch.equal(model(x), 3*x) and fallbacks(swap) == {"presence of scale": 1}
+
+    @pytest.mark.parametrize("value, message", [
+        ([torch.ones(2)], "'held\\[0\\]' is a tensor"), ({"a": (1, nn.ReLU())}, "is a module that is no part"),
+        (torch.Generator(), "is a Generator, which no guard"), ([0]*5000, "more than 2000 values")], ids=str)
+    def test_that_no_guard_compares(self, refusal, x, value, message):
+        assert re.search(message, refusal(make(lambda self, x: 2*x, held=value), DOUBLE, (x,)))
+
+    @pytest.mark.parametrize("kept", [collections.deque(), {"seen": []}, types.SimpleNamespace(seen=[])], ids=str)
+    def test_that_forward_changes(self, refusal, x, kept):
+        def forward(self, x):
+            inner = self.held if isinstance(self.held, collections.deque) else \
+                self.held["seen"] if isinstance(self.held, dict) else self.held.seen
+            inner.append(1)
+            return 2*x
+
+        assert "sets the attribute 'held'" in refusal(make(forward, held=kept), DOUBLE, (x,))
+
+    def test_parameters_and_buffers_that_were_none(self, swap_part, x):
+        part = nn.Linear(8, 8, bias=False)
+        model, swap = swap_part(part, LINEAR.replace("x", "input"), (x,))
+        part.bias = nn.Parameter(torch.ones(8))
+        with torch.no_grad():
+            torch.testing.assert_close(model(x), x @ part.weight.T + 1)
+        part.bias = None
+        part.register_buffer("mask", torch.ones(8))
+        model(x)
+        assert fallbacks(swap) == {"presence of bias": 1, "names of parameters and buffers": 1}
+
+    def test_forward_of_a_class_that_is_replaced(self, swap_part, x):
+        part = make(lambda self, x: 2*x)
+        model, swap = swap_part(part, DOUBLE, (x,))
+        type(part)._tegula_base.forward = lambda self, x: 3*x
+        assert torch.equal(model(x), 3*x) and fallbacks(swap) == {"forward": 1}
+
+    def test_default_dtype(self, swap_part, x):
+        part = make(lambda self, x: x*torch.tensor([2.0], dtype=torch.get_default_dtype()))
+        model, swap = swap_part(part, DOUBLE, (x,))
+        torch.set_default_dtype(torch.float64)
+        try:
+            assert model(x).dtype is torch.float64 and fallbacks(swap) == {"default dtype": 1}
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    def test_in_a_graph(self, swap_part, x):
+        part = make(lambda self, x: x*self.held["a"][0]*self.config.scales["scale"][1]/2, held={"a": [2.0]}, config=Config())
+        model, _ = swap_part(part, DOUBLE, (x,))
+        torch.compiler.reset()
+        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(x), 2*x)
+        part.held["a"][0] = 3.0
+        assert torch.equal(compiled(x), 3*x)
+        part.config.scales["scale"][1] = 4.0
+        assert torch.equal(compiled(x), 6*x)
