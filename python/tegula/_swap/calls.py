@@ -34,8 +34,9 @@ def in_order(forward: Callable, names: list[str]) -> list[int]:
     return sorted(range(len(names)), key=lambda place: declared.get(names[place].split(".")[0], len(declared)))
 
 
-def flatten(names: Any, values: Any) -> tuple[tuple[str, ...], list[Any]]:
-    """The leaves of tuples, lists and dicts, each with a name that tells its place; before those of a tuple its type."""
+def flatten(names: Any, values: Any, spell: Callable = str) -> tuple[tuple[str, ...], list[Any]]:
+    """The leaves of tuples, lists and dicts, each with a name that tells its place; before those of a tuple its type.
+    `spell`: a key of a dict as text."""
     told: list[str] = []
     leaves: list[Any] = []
     for name, value in zip(names, values):
@@ -43,7 +44,8 @@ def flatten(names: Any, values: Any) -> tuple[tuple[str, ...], list[Any]]:
         leaves.append(value if type(value) not in (tuple, list, dict) else type(value))
         if type(value) in (tuple, list, dict):
             keys = value if type(value) is dict else range(len(value))
-            inner, found = flatten([f"{name}.{key}" for key in keys], value.values() if type(value) is dict else value)
+            inner, found = flatten([f"{name}.{spell(key)}" for key in keys], value.values() if type(value) is dict else value,
+                                   spell)
             told.extend(inner)
             leaves.extend(found)
     return tuple(told), leaves
@@ -54,6 +56,14 @@ def has_containers(values: Any) -> bool:
         if type(value) in (tuple, list, dict):
             return True
     return False
+
+
+def containers(value: Any) -> list[Any]:
+    """The tuples, lists and dicts in a value."""
+    if type(value) not in (tuple, list, dict):
+        return []
+    inner = value.values() if type(value) is dict else value
+    return [value] + [found for one in inner for found in containers(one)]
 
 
 def rebuild(values: Any, leaves: Any) -> Any:

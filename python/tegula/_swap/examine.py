@@ -15,9 +15,9 @@ from tegula_eval.program.binding import BindingError, bind
 from tegula_eval.rule import reference, variants, verdict
 
 from .._errors import Error
-from .calls import PLAIN, Form, Refusal, flatten, form_of, has_containers, in_order, names_of, rebuild
+from .calls import PLAIN, Form, Refusal, containers, flatten, form_of, has_containers, in_order, names_of, rebuild
 from .guards import FIXED, INPUT, OWN, STATE, Checked, NumberGuard, Part, TensorGuard, few, global_state, inner_hooks
-from .module import ATTRIBUTE_NAME
+from .module import ATTRIBUTE_NAME, kinds_of
 from .moved import groups_of, move, state_of
 from .program import Program
 from .snapshot import hold, is_same
@@ -111,6 +111,11 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, PLAIN) or isinstance(value, (tuple, list)) and all(isinstance(one, PLAIN) for one in value)
 
 
+def _version(value: Any) -> int:
+    """How often a tensor was changed in place. Those of inference mode do not count."""
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else 0
+
+
 def _random_state(device: torch.device) -> list[torch.Tensor]:
     states = [torch.get_rng_state()]
     return states + [torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
@@ -125,24 +130,33 @@ class _Call:
         names, self.defaults = names_of(target.base.forward.__get__(module), len(args), tuple(kwargs))
         self.order = in_order(target.base.forward.__get__(module), names)
         self.names, self.inputs = flatten(names, values)
-        self.layout = () if not has_containers(values) else flatten(
-            [str(place) for place in range(len(args))] + list(kwargs), values)[0]
+        self.layout = self._layout()
+        self.containers = [found for one in values for found in containers(one)]
         self._refuse_unknown()
         tensors = [one for one in self.inputs if isinstance(one, torch.Tensor)]
         self.device = tensors[0].device if tensors else torch.device("cpu")
-        reason = global_state(self.device.type)
-        if reason is not None:
-            raise Refusal(f"{reason} is on during the example: a program does not follow it")
+        for kind in kinds_of(self.inputs, module):
+            reason = global_state(kind)
+            if reason is not None:
+                raise Refusal(f"{reason} is on during the example: a program does not follow it")
         self.attributes = _attributes(module)
         self.held = {path: hold(value, ".".join(path)) for path, value in self.attributes.items()}
         self.copies = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in self.inputs]
         self.state = state_of(module)
         self.state_copies = {name: one.detach().clone() for name, one in self.state.items()}
+        self.versions = [_version(one) for one in self.inputs]
+        self.state_versions = {name: _version(one) for name, one in self.state.items()}
         self.random = _random_state(self.device)
         self.needs = [place for place, one in enumerate(self.inputs)
                       if torch.is_grad_enabled() and isinstance(one, torch.Tensor) and one.requires_grad]
         self.parameters = [name for name, one in module.named_parameters(remove_duplicate=False)
                            if torch.is_grad_enabled() and one.requires_grad]
+
+    def _layout(self) -> tuple[str, ...]:
+        values = [*self.args, *self.kwargs.values()]
+        if not has_containers(values):
+            return ()
+        return flatten([str(place) for place in range(len(self.args))] + list(self.kwargs), values, repr)[0]
 
     def _refuse_unknown(self) -> None:
         for path, one in self.module.named_modules():
@@ -164,6 +178,7 @@ class _Call:
 
     def compare(self, results: Any) -> None:
         """Raises Refusal."""
+        self._refuse_containers(results)
         updated = self._side_effects()
         tensors: list[torch.Tensor] = []
         form = form_of(results, tensors)
@@ -230,13 +245,26 @@ class _Call:
     def _cloned_inputs(self) -> list[Any]:
         return [one.clone() if isinstance(one, torch.Tensor) else one for one in self.copies]
 
+    def _refuse_containers(self, results: Any) -> None:
+        """Raises Refusal where forward has changed tuples, lists and dicts among its inputs, or returns one of them."""
+        values = [*self.args, *self.kwargs.values()]
+        now = [found for one in values for found in containers(one)]
+        leaves = flatten(self.names, values, repr)[1]
+        if len(now) != len(self.containers) or any(one is not other for one, other in zip(now, self.containers)) \
+                or len(leaves) != len(self.inputs) or any(one is not other for one, other in zip(leaves, self.inputs)) \
+                or self.layout != self._layout():
+            raise Refusal("forward changes a list or a dict among its inputs: a program would leave it as it was")
+        if any(one is other for one in containers(results) for other in now if other != ()):
+            raise Refusal("forward returns a list or a dict of its inputs itself: a program's results come in new ones")
+
     def _side_effects(self) -> set[int]:
         """The places of inputs that forward has changed. Raises Refusal for what a program cannot do."""
         if not all(torch.equal(a, b) for a, b in zip(self.random, _random_state(self.device))):
             raise Refusal("forward draws random numbers (an active dropout): use model.eval()")
         now = state_of(self.module)
         for name, one in self.state_copies.items():
-            if name not in now or not reference.is_equal(one, now[name].detach()):
+            if now.get(name) is not self.state[name] or _version(now[name]) != self.state_versions[name] \
+                    or not reference.is_equal(one, now[name].detach()):
                 raise Refusal(f"forward changes '{name}' of the module (a batch norm in training mode does): a program "
                               "would leave it as it was")
         after = _attributes(self.module)
@@ -244,8 +272,12 @@ class _Call:
             is_left = path in self.held and path in after and is_same(after[path], self.held[path])
             if not is_left or not isinstance(after[path], PLAIN) and after[path] is not self.attributes[path]:
                 raise Refusal(f"forward sets the attribute '{'.'.join(path)}' of the module: a program would not")
-        return {place for place, (one, copied) in enumerate(zip(self.inputs, self.copies))
-                if isinstance(one, torch.Tensor) and not reference.is_equal(one.detach(), copied)}
+        changed = {place for place, (one, copied) in enumerate(zip(self.inputs, self.copies))
+                   if isinstance(one, torch.Tensor) and not reference.is_equal(one.detach(), copied)}
+        # A tensor counts the changes of all views of its memory: of those that changed too, the others are as they were.
+        known = {self.inputs[place].untyped_storage().data_ptr() for place in changed}
+        return changed | {place for place, one in enumerate(self.inputs) if _version(one) != self.versions[place]
+                          and one.untyped_storage().data_ptr() not in known}
 
     def _bound(self, updated: set[int], tensors: list[torch.Tensor], form: Form) -> Checked:
         """The class of this call, with the program's arguments. Raises Refusal."""
@@ -326,7 +358,7 @@ class _Call:
                                   "it as a tensor")
                 checked.arguments.append((one.name, INPUT, place))
                 if one.role == "scalar" and type(self.inputs[place]) in (int, float):
-                    checked.inputs[place] = NumberGuard(type(self.inputs[place]), self.inputs[place], self.inputs[place])
+                    checked.inputs[place] = NumberGuard(type(self.inputs[place]), [self.inputs[place]])
             elif kind == "state":
                 if not one.is_tensor:
                     raise Refusal(f"the scalar '{one.name}' stands for a tensor, which would be read at each call: declare "

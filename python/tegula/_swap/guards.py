@@ -26,11 +26,18 @@ class TensorGuard:
 
 @dataclass
 class NumberGuard:
-    """A number that the program takes as a scalar: any between the smallest and the largest that were checked."""
+    """A number that the program takes as a scalar: any between the smallest and the largest that were checked, and of
+    whole numbers, which forward may count or branch by, those that were."""
 
     type: type
-    least: Any
-    most: Any
+    checked: list[Any]
+
+    def takes(self, value: Any) -> bool:
+        if type(value) is not self.type:
+            return False
+        if self.type is int:
+            return value in self.checked
+        return min(self.checked) <= value <= max(self.checked)
 
 
 def few(size: Any) -> int:
@@ -164,7 +171,7 @@ def needs_gradient(module: torch.nn.Module, part: Part, prefix: str, checked: fr
 
 def global_state(kind: str) -> Optional[str]:
     """What is on for all of PyTorch and that a program does not follow."""
-    if torch.is_autocast_enabled(kind):
+    if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind):  # no program runs on another
         return "autocast"
     if torch.compiler.is_compiling():
         return None
@@ -227,7 +234,7 @@ class Checked:
             if isinstance(mine, TensorGuard):
                 mine.sizes = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(mine.sizes, theirs.sizes)]
             elif isinstance(mine, NumberGuard):
-                mine.least, mine.most = min(mine.least, theirs.least), max(mine.most, theirs.most)
+                mine.checked = sorted({*mine.checked, *theirs.checked})
         self.ties = self._tied()
 
     @property
@@ -281,7 +288,7 @@ class Checked:
                 if reason is not None:
                     return f"{reason} of {name}"
             elif isinstance(guard, NumberGuard):
-                if type(value) is not guard.type or not guard.least <= value <= guard.most:
+                if not guard.takes(value):
                     return f"value of {name}"
             elif type(value) is not type(guard) or value != guard:
                 return f"value of {name}"

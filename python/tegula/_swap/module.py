@@ -43,7 +43,7 @@ def find(state: State, module: torch.nn.Module, args: tuple, kwargs: dict[str, A
     inputs = [*args, *kwargs.values()]
     layout: Any = ()
     if has_containers(inputs):
-        layout, inputs = flatten([str(place) for place in range(len(args))] + list(keywords), inputs)
+        layout, inputs = flatten([str(place) for place in range(len(args))] + list(keywords), inputs, repr)
     reason = "arguments"
     for one in state.checked:
         if one.positional != len(args) or one.keywords != keywords or len(one.inputs) != len(inputs):
@@ -69,21 +69,36 @@ def unfit(program: Program, given: dict[str, Any]) -> Optional[str]:
     return None
 
 
+def kinds_of(values: Any, module: Optional[torch.nn.Module]) -> list[str]:
+    """The kinds of device of the tensors in an input, or, where it has none, of a module's state."""
+    kinds: list[str] = []
+    for value in values:
+        found = [value.device.type] if isinstance(value, torch.Tensor) else \
+            kinds_of(value.values() if type(value) is dict else value, None) if type(value) in (tuple, list, dict) else []
+        for kind in found:
+            if kind not in kinds:
+                kinds.append(kind)
+    if not kinds and module is not None:
+        for tensor in [*module.parameters(), *module.buffers()]:
+            return [tensor.device.type]
+        return ["cpu"]
+    return kinds
+
+
 def serve(state: State, module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[bool, Any]:
     """Runs the program where it may: (True, its results), or (False, the reason why not)."""
-    kind = "cpu"
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, torch.Tensor):
-            kind = value.device.type
-    reason = global_state(kind)
-    if reason is not None:
-        return False, reason
+    for kind in kinds_of((*args, *kwargs.values()), module):
+        reason = global_state(kind)
+        if reason is not None:
+            return False, reason
+    is_traced = torch.compiler.is_compiling()
+    if is_traced and state.program.updated:
+        return False, "torch.compile"  # which hides whether tensors share memory
     found, inputs = find(state, module, args, kwargs)
     if found is None:
         return False, inputs
     given = found.values(module, inputs)
-    is_traced = torch.compiler.is_compiling()
-    if state.program.updated and not is_traced:
+    if state.program.updated:
         reason = unfit(state.program, given)
         if reason is not None:
             return False, reason
@@ -98,7 +113,7 @@ def serve(state: State, module: torch.nn.Module, args: tuple, kwargs: dict[str, 
                 raise
             return False, error.diagnostics[0].message
     for name in state.program.updated:
-        if not is_traced and not given[name].is_inference():
+        if not given[name].is_inference():
             torch.autograd.graph.increment_version(given[name])
     tensors = [results] if isinstance(results, torch.Tensor) else [] if results is None else list(results)
     return True, found.form.fill(tensors + [inputs[place] for place in found.returned])

@@ -12,6 +12,7 @@ from swap_models import Around, make
 from torch import nn
 
 import tegula
+from tegula._swap.module import kinds_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::tegula.TegulaWarning")
 DOUBLE = "kernel double(x: T[M, N]) -> (y: T[M, N]) { y[i, j] = 2 * x[i, j] }"
@@ -267,3 +268,82 @@ class TestAttributes:
         assert torch.equal(compiled(x), 3*x)
         part.config.scales["scale"][1] = 4.0
         assert torch.equal(compiled(x), 6*x)
+
+
+def appends(self, x, kept):
+    kept.append(x)
+    return 2*x
+
+
+def sets(self, x, kept):
+    kept["new"] = x
+    return 2*x
+
+
+def replaces(self, x, kept):
+    kept["a"] = kept["a"] + x
+    return 2*x
+
+
+class TestInputs:
+    @pytest.mark.parametrize("forward, kept", [(appends, []), (sets, {}), (replaces, {"a": torch.ones(4, 8)})])
+    def test_containers_that_forward_changes(self, refusal, x, forward, kept):
+        program = DOUBLE.replace("x: T[M, N]", "x: T[M, N], kept_a: T[M, N] = 0")
+        assert "changes a list or a dict among its inputs" in refusal(make(forward), program, (x, kept))
+
+    def test_containers_that_forward_returns(self, refusal, x):
+        assert "returns a list or a dict of its inputs" in refusal(
+            make(lambda self, x, kept: (2*x, kept)), DOUBLE, (x, []))
+
+    def test_keys_of_other_types(self, swap_part, x):
+        part = make(lambda self, kept: 2*kept[1] if 1 in kept else 3*kept["1"])
+        model, swap = swap_part(part, DOUBLE.replace("x", "kept_1"), ({1: x},))
+        assert torch.equal(model({1: x}), 2*x) and fallbacks(swap) == {}
+        assert torch.equal(model({"1": x}), 3*x) and fallbacks(swap) == {"arguments": 1}
+
+    def test_changes_that_leave_the_same_bits(self, refusal, x):
+        def forward(self, x):
+            torch.relu_(x)
+            return 2*x
+
+        program = DOUBLE.replace("2 * x[i, j]", "2 * relu(x[i, j])")
+        assert "changes its input 'x' in place" in refusal(make(forward), program, (x.abs(),))
+
+        def clamps(self, x):
+            self.low.clamp_(min=0)
+            return x*self.low
+
+        part = make(clamps)
+        part.register_buffer("low", torch.ones(8))
+        program = "kernel k(x: f32[N, D], low: f32[D]) -> (y: f32[N, D]) { y[n, d] = x[n, d] * low[d] }"
+        assert "changes 'low' of the module" in refusal(part, program, (x,))
+
+    def test_devices_of_tensors_in_containers_and_state(self, x):
+        far = x.to("meta")
+        assert kinds_of((None, {"a": (far, [x])}), nn.Linear(2, 2)) == ["meta", "cpu"]
+        assert kinds_of((None, {}), nn.Linear(2, 2).to("meta")) == ["meta"]
+
+    def test_another_kind_of_device(self, swap_part, x):
+        model, swap = swap_part(nn.Linear(8, 8, bias=False), LINEAR.replace("x", "input"), (x,))
+        assert model.to("meta")(x.to("meta")).is_meta and fallbacks(swap) == {"device of input": 1}
+
+    def test_whole_numbers_between(self, swap_part, x):
+        part = make(lambda self, x, n: x*n if n != 2 else x*100)
+        program = "kernel k(x: f32[N, D], n: i64) -> (y: f32[N, D]) { y[i, d] = x[i, d]*n }"
+        model, swap = swap_part(part, program, (x, 1), (x, 3))
+        assert torch.equal(model(x, 2), 100*x) and torch.equal(model(x, 3), 3*x) and fallbacks(swap) == {"value of n": 1}
+
+    @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+    def test_updates_in_a_graph(self, swap_part, x, backend):
+        program = "kernel k(c: inout f32[N, D], x: f32[N, D]) { c[n, d] = c[n, d] + x[N - 1 - n, d] }"
+
+        def forward(self, c, x):
+            c.add_(x.flip(0))
+
+        model, _ = swap_part(make(forward), program, (torch.zeros(4, 8), x))
+        torch.compiler.reset()
+        compiled = torch.compile(model, backend=backend, fullgraph=True)
+        both, wide = x.clone(), torch.zeros(8, 4).T
+        compiled(both, both)
+        compiled(wide, x)
+        assert torch.equal(both, x + x.flip(0)) and torch.equal(wide, x.flip(0))
