@@ -238,8 +238,12 @@ def _refuse_second_gradient(name: str) -> None:
 def _register_autograd(forward: Kernel, name: str, kernels: Sequence[Kernel]) -> None:
     import torch
 
+    given: dict[str, str] = {}
     for kernel in kernels:
         _check_backward(forward, kernel)
+        for one in kernel.outputs:
+            if given.setdefault(one.name, kernel.name) != kernel.name:
+                raise ValueError(f"the backward kernels '{given[one.name]}' and '{kernel.name}' both give '{one.name}'")
     if any(one.role == "inout" for one in forward.parameters):
         raise ValueError(f"kernel '{forward.name}' updates a tensor in place: it can have no backward kernel")
     operators = [_register(kernel, f"{name}_backward_{kernel.name}") for kernel in kernels]

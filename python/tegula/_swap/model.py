@@ -53,9 +53,8 @@ class Report(list):
 class Swap:
     """The swapped modules of a model."""
 
-    def __init__(self, model: torch.nn.Module, tolerance: float = 2.0, refusals: Optional[dict[str, tuple[str, str]]] = None):
+    def __init__(self, model: torch.nn.Module, refusals: Optional[dict[str, tuple[str, str]]] = None):
         self.model = model
-        self._tolerance = tolerance
         self._refusals = refusals or {}
 
     @property
@@ -77,7 +76,7 @@ class Swap:
         targets = {}
         for name, one in self.modules.items():
             state = one._tegula_swap
-            targets[one] = Target(name, type(one)._tegula_base, state.program, dict(state.constants), self._tolerance,
+            targets[one] = Target(name, type(one)._tegula_base, state.program, dict(state.constants), state.tolerance,
                                   checked=state.checked, errors=state.errors)
         _capture(self.model, targets, _runs(example_inputs), gradients)
         wrong = {target.name: target.refusal for target in targets.values() if target.refusal is not None}
@@ -125,8 +124,8 @@ def _program(replacement: Any) -> tuple[Program, dict[str, Any]]:
         if backward or replacement.kernel:
             raise ValueError("a Kernel has a name and no backward kernel: give the file, with kernel= and backward=")
         return Program(source._text, source._file_name, source.name, (), source._settings,
-                       replacement.precision or source._precision, replacement.tuned or source._tuned), \
-            dict(replacement.constants)
+                       replacement.precision or source._precision, replacement.tuned or source._tuned,
+                       source._checked), dict(replacement.constants)
     if not isinstance(source, (str, os.PathLike)):
         raise ValueError(f"expected a file, a Kernel or a Replacement, got {type(source).__name__}")
     with open(source, encoding="utf-8") as file:
@@ -156,10 +155,10 @@ def _targets(model: torch.nn.Module, replacements: Mapping[str, Any], tolerance:
             if one in targets:
                 raise ValueError(f"'{name}' is named by two patterns")
             targets[one] = Target(name, type(one), program, constants, tolerance)
-    for outer in targets.values():
-        for inner in targets.values():
-            if inner is not outer and (not outer.name or inner.name.startswith(outer.name + ".")):
-                raise ValueError(f"'{inner.name}' lies in '{outer.name}', which is swapped as a whole")
+    for module, outer in targets.items():
+        for part in module.modules():  # under whichever name
+            if part is not module and part in targets:
+                raise ValueError(f"'{targets[part].name}' lies in '{outer.name}', which is swapped as a whole")
     return targets
 
 
@@ -230,9 +229,9 @@ def swap(model: torch.nn.Module, replacements: Mapping[str, Any], example_inputs
         if target.refusal is None:
             made = class_of(target.base)
             setattr(module, ATTRIBUTE_NAME, State(target.name, target.program, target.constants, target.checked,
-                                                  target.errors))
+                                                  target.errors, tolerance))
             module.__class__ = made
-    return Swap(model, tolerance, {target.name: (target.program.file_name, target.refusal)
+    return Swap(model, {target.name: (target.program.file_name, target.refusal)
                                    for target in targets.values() if target.refusal is not None})
 
 

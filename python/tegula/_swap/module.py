@@ -23,8 +23,9 @@ class State:
     """What a swapped module carries: its program, the classes of calls that were checked, counts."""
 
     def __init__(self, name: str, program: Program, constants: dict[str, Any], checked: list[Checked],
-                 errors: dict[str, float]):
+                 errors: dict[str, float], tolerance: float):
         self.name, self.program, self.constants, self.checked, self.errors = name, program, constants, checked, errors
+        self.tolerance = tolerance
         self.operator = program.operator
         self.calls = 0
         self.fallbacks: collections.Counter = collections.Counter()

@@ -19,14 +19,14 @@ class Program:
     """The text of a program, and the operator that it is in this process. Pickled as text."""
 
     def __init__(self, text: str, file_name: str, kernel: Any, backward: tuple[str, ...], settings: dict[str, Any],
-                 precision: Any, tuned: bool):
-        self.made_of = (text, file_name, kernel, tuple(backward), dict(settings), precision, tuned)
+                 precision: Any, tuned: bool, checked: bool = False):
+        self.made_of = (text, file_name, kernel, tuple(backward), dict(settings), precision, tuned, checked)
         self.file_name = file_name
         digest = hashlib.sha256(repr((text, kernel, tuple(backward), sorted(settings.items()), precision,
-                                      tuned)).encode()).hexdigest()[:16]
+                                      tuned, checked)).encode()).hexdigest()[:16]
         if digest not in _made:
             _made[digest] = register(text, f"tegula_swap::k{digest}", file_name=file_name, kernel=kernel,
-                                          backward=backward, precision=precision, tuned=tuned, **settings)
+                                     backward=backward, precision=precision, tuned=tuned, checked=checked, **settings)
         self._digest = digest
         self.operator, kernel, gradients = _made[digest]
         self.parameters = kernel.parameters

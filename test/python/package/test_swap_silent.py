@@ -3,6 +3,7 @@ import collections
 import copy
 import enum
 import functools
+import pickle
 import re
 import types
 
@@ -12,6 +13,7 @@ from swap_models import Around, make
 from torch import nn
 
 import tegula
+from tegula._swap import program as program_module
 from tegula._swap.module import kinds_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::tegula.TegulaWarning")
@@ -347,3 +349,33 @@ class TestInputs:
         compiled(both, both)
         compiled(wide, x)
         assert torch.equal(both, x + x.flip(0)) and torch.equal(wide, x.flip(0))
+
+
+class TestHow:
+    def test_kernels_stay_checked(self, x):
+        model = Around(make(lambda self, x: 2*x))
+        tegula.swap(model, {"part": tegula.compile(DOUBLE, checked=True)}, (x,), gradients=False)
+        program = model.part._tegula_swap.program
+        assert pickle.loads(pickle.dumps(program))._digest == program._digest
+        assert program_module._made[program._digest][1]._checked
+        tegula.swap(Around(make(lambda self, x: 2*x)), {"part": tegula.compile(DOUBLE)}, (x,), gradients=False)
+        assert not all(made[1]._checked for made in program_module._made.values())
+
+    def test_a_part_with_another_name(self, tmp_path, x):
+        path = tmp_path / "part.tgl"
+        path.write_text(DOUBLE)
+        inner = make(lambda self, x: 2*x)
+        model = nn.ModuleDict({"inner": inner, "outer": Around(inner)})
+        with pytest.raises(ValueError, match="'inner' lies in 'outer', which is swapped as a whole"):
+            tegula.swap(model, {"outer": path, "inner": path}, lambda model: model["outer"](x), gradients=False)
+
+    def test_two_kernels_for_one_gradient(self, tmp_path):
+        path = tmp_path / "part.tgl"
+        path.write_text(SCALED + "\n" + SCALED.split("kernel scaled")[0].replace("backward", "again"))
+        with pytest.raises(ValueError, match="'backward' and 'again' both give 'grad_x'"):
+            tegula.library(path, "tegula_tests::given_twice", kernel="scaled", backward=["backward", "again"])
+
+    def test_tolerance_of_copies(self, swap_part, x):
+        program = "kernel r(x: f32[M, N]) -> (y: f32[M]) { h: bf16[i, j] = x[i, j]\n y[i] = sum(h[i, j] for j) }"
+        model, _ = swap_part(make(lambda self, x: x.sum(-1)), program, (x,), tolerance=1e9)
+        tegula.swapped(copy.deepcopy(model)).check((x[:2],), gradients=False)
