@@ -34,16 +34,15 @@ def move(module: torch.nn.Module, read: Collection[str]) -> None:
             if one.is_floating_point() or one.is_complex():
                 value = one.float() if one.element_size() < 4 else one
                 by = torch.rand(one.shape, generator=generator).to(one.device, value.real.dtype)
-                one.copy_(torch.where(value == 0, 0.25 * by, value * (1 - 0.25 * by)))
+                one.data = torch.where(value == 0, 0.25 * by, value * (1 - 0.25 * by)).to(one.dtype)  # `one` may be expanded
             elif not any(name in read for name in names):
-                _change(one)
+                one.data = _changed(one)
 
 
-def _change(one: torch.Tensor) -> None:
-    """Another value for whole numbers and truth values."""
+def _changed(one: torch.Tensor) -> torch.Tensor:
+    """Other values for whole numbers and truth values."""
     if one.dtype == torch.bool:
-        one.logical_not_()
-    elif one.dim() == 0:  # a count
-        one.copy_(torch.where(one > 0, one - 1, torch.ones_like(one)))
-    elif one.numel():
-        one.copy_(one.flatten().flip(0).view(one.shape))
+        return one.logical_not()
+    if one.dim() == 0:  # a count
+        return torch.where(one > 0, one - 1, torch.ones_like(one))
+    return one.flatten().flip(0).view(one.shape)

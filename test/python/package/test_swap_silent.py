@@ -105,6 +105,10 @@ class TestState:
         part = make(lambda self, x: 2*x, other=torch.ones(3))
         part.register_buffer("count", torch.tensor(0))
         part.register_buffer("places", torch.arange(3))
+        part.register_buffer("wide", torch.ones(1, 3).expand(3, 3))
+        part.register_buffer("no", torch.zeros(2, dtype=torch.bool))
+        part.register_buffer("small", torch.ones(2).to(torch.float8_e4m3fn))
+        part.register_buffer("complex", torch.zeros(2, dtype=torch.complex64))
         assert len(swap_part(part, DOUBLE, (x,))[1].modules) == 1
 
     def test_subscripts_that_the_program_does_not_read(self, refusal, x):
