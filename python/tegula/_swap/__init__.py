@@ -1,6 +1,8 @@
 """Modules of a PyTorch model that run as Tegula programs. `tegula.swap` is the entry; docs/models.md explains all.
 
   calls    a call's inputs as a flat list, its results as a form to fill
+  snapshot what attributes of a module held, to compare with
+  moved    a module's state as training or loading could make it
   guards   the calls that a check covers, and what tells others apart
   program  a program as an operator of PyTorch
   module   the class of a swapped module: guards, then the program or the module's own forward

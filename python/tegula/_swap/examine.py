@@ -197,7 +197,7 @@ class _Call:
         if self.needs or self.parameters:
             self._compare_gradients(checked, self.module, tensors, depth)
             checked.gradients = frozenset([*self.needs, *self.parameters])
-        if self.target.seen[self.key()] == 1:
+        if self.state and self.target.seen[self.key()] == 1:
             self._compare_moved(checked)
         for one in self.target.checked:
             if one.same_class(checked):
@@ -286,6 +286,7 @@ class _Call:
             if isinstance(one, torch.Tensor) else one for one in self.inputs], _part(self.module, object, (), self.held), form=form)
         checked.compared = [tuple(tuple(one.shape) for one in self.inputs if isinstance(one, torch.Tensor))]
         checked.part.forward, checked.default_dtype = self.target.base.forward, torch.get_default_dtype()
+        checked.part.names |= {ATTRIBUTE_NAME}
         self._bind(checked)
         read = {of for _, kind, of in checked.arguments if kind == STATE}
         for _, names in groups_of(self.module):

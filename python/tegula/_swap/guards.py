@@ -132,10 +132,11 @@ def changed(module: torch.nn.Module, part: Part) -> Optional[str]:
         reason = changed(child, inner)
         if reason is not None:
             return reason
-    if len(module._parameters) + len(module._buffers) != len(part.holds):
+    parameters, buffers = module._parameters, module._buffers
+    if len(parameters) + len(buffers) != len(part.holds):
         return "names of parameters and buffers"
     for name, is_there in part.holds.items():
-        if (own_state(module, name) is not None) is not is_there:
+        if (parameters.get(name) is None and buffers.get(name) is None) is is_there:
             return f"presence of {name}"
     if not torch.compiler.is_compiling() and module.__dict__.keys() != part.names:
         for name in module.__dict__.keys() ^ part.names:

@@ -145,6 +145,6 @@ def _is_inside(keys: Optional[list], values: list, was: Held) -> bool:
     if was.is_flat:
         return values == was.values
     for now, one in zip(values, was.values):
-        if not is_same(now, one):
+        if now is not one and not is_same(now, one):
             return False
     return True
