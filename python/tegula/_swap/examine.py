@@ -283,7 +283,8 @@ class _Call:
         """The class of this call, with the program's arguments. Raises Refusal."""
         checked = Checked(len(self.args), tuple(self.kwargs), self.layout, self.names, [
             TensorGuard(one.dtype, one.device.type, [(size, size) for size in one.shape], tuple(map(few, one.shape)))
-            if isinstance(one, torch.Tensor) else one for one in self.inputs], _part(self.module, object, (), self.held), form=form)
+            if isinstance(one, torch.Tensor) else one for one in self.inputs],
+            _part(self.module, object, (), self.held), form=form)
         checked.compared = [tuple(tuple(one.shape) for one in self.inputs if isinstance(one, torch.Tensor))]
         checked.part.forward, checked.default_dtype = self.target.base.forward, torch.get_default_dtype()
         checked.part.names |= {ATTRIBUTE_NAME}
