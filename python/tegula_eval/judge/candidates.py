@@ -44,7 +44,7 @@ from ..rule.tasks import TaskError
 from ..rule.variants import state_of
 from ..rule.verdict import ErrorMeasure, is_finite
 from ..timing.roofline import least_seconds
-from .evaluate import WIDE, caught, derived_seed, find_cached_variants, judge_case, judge_theirs
+from .evaluate import WIDE, caught, derived_seed, find_cached_variants, judge_case, judge_theirs, may_pass_theirs
 
 KEPT_ELEMENTS = 1 << 22  # of each output of a call that is not judged exactly; of a larger one a part that chance chooses
 WARM_UP = 3
@@ -246,28 +246,42 @@ class _Judge:
         call.written, call.module = (_parts(ones, call.chosen) for ones in (call.written, call.module))
 
     def _judge(self, calls: list[Call]) -> None:
-        judged, audited = 0, False
+        judged, audited, is_wrong = 0, False, False
+        rule, record = self.request.get("rule"), self.record
+        if rule:
+            record["task_cases"] = sum(call.distribution == "task" for call in calls)
         for call in sorted(calls, key=lambda one: not one.exactly):
+            if is_wrong and call.distribution != "task":
+                continue
             if call.exactly:
                 self.stage(f"reference {call.place}")
                 case = self._exact(call, audit=not audited)
                 audited = True
                 if case is None:
                     continue
-            elif {"random", "dropout-off"} & set(self.record["flags"]) or call.distribution not in self.doubts:
+            elif {"random", "dropout-off"} & set(record["flags"]) or call.distribution not in self.doubts:
+                if rule:
+                    record["task_cases"] -= call.distribution == "task"  # the module's own result is no measure
                 continue
             else:
                 case = self._near(call)
             told = {"variant": self.variant.name, "changed": self.variant.changed, "call": str(call.place),
                     "distribution": call.distribution, "flags": case.flags}
             judged += self._judge_call(call, case, told)
-            if self.request.get("rule") and call.exactly:
-                judge_theirs(call.written, case, told, self.request["rule"])
-            if call.exactly or told["outcome"] == "wrong":
-                self.record["cases"].append(told)
-                self.record["flags"] += [flag for flag in case.flags if flag not in self.record["flags"]]
-            if told["outcome"] == "wrong":
-                raise Ended("wrong", told["reason"], f"call {call.place}, {call.distribution}: {told['message']}")
+            counts = bool(rule) and (call.exactly or call.distribution == "task")
+            if counts:
+                judge_theirs(call.written, case, told, rule)
+            if call.exactly or counts or told["outcome"] == "wrong":
+                record["cases"].insert(len(record["cases"]) - is_wrong, told)  # the case that decides stays the last
+                record["flags"] += [flag for flag in case.flags if flag not in record["flags"]]
+            if told["outcome"] == "wrong" and not is_wrong:
+                is_wrong = True
+                record.update(outcome="wrong", reason=told["reason"],
+                              message=f"call {call.place}, {call.distribution}: {told['message']}")
+            if is_wrong and not (rule and may_pass_theirs(record)):
+                break
+        if is_wrong:
+            raise Ended("wrong", record["reason"], record["message"])
         if not judged:
             reason = self.record["cases"][-1].get("reason") if self.record["cases"] else ""
             raise Ended("unjudged", reason or "random", "the module's own result says nothing about a candidate's")

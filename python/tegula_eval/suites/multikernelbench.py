@@ -67,7 +67,7 @@ def _parts(path: Path, root: Path) -> list[tuple]:
 
 def score(ones: list) -> list:
     known = [one for one in ones if one.known]
-    built = sum(one.outcome not in ("refused", "no program") for one in known)
+    built = sum(one.outcome not in ("refused", "binding", "internal", "no program") for one in known)
     return [("Compile@1", results.share(built, len(known))), ("Pass@1", results.correctness(ones)),
             *[(f"SpeedUp_{p}@1", results.fast(ones, p)) for p in (1, 2)]]
 

@@ -56,9 +56,13 @@ def _share(record: dict | None) -> float | None:
 
 
 def passes_theirs(record: dict) -> bool:
-    """Whether all cases with the task's own inputs are within the benchmark's tolerance: it draws no others."""
+    """Whether all cases with the task's own inputs are within the benchmark's tolerance: it draws no others. What ended
+    otherwise than by numbers (a crash, a refusal, a result of another shape, a fraud) does not pass, nor what was planned
+    and did not run."""
+    if record["outcome"] != summary.GOOD and (record["outcome"] != "wrong" or record["reason"] not in ("value", "not-finite")):
+        return False
     cases = [one["theirs"] for one in record["cases"] if one["distribution"] == "task" and "theirs" in one]
-    return bool(cases) and all(one["passes"] for one in cases)
+    return 0 < record.get("task_cases", 0) <= len(cases) and all(one["passes"] for one in cases)
 
 
 def of_task(task: SuiteTask, records: dict[str, dict], has_program: bool) -> Result:

@@ -11,6 +11,7 @@ from tegula_eval import cli
 from tegula_eval.confine import child
 from tegula_eval.judge import candidates
 from tegula_eval.records.outcomes import outcome_record
+from tegula_eval.suites import results
 
 # Enough work that a call takes longer than what stands around it.
 TASK = SCALE.replace("1024 * 4", "64").replace("512", "96")
@@ -55,6 +56,21 @@ def test_honest():
     assert {one["distribution"] for one in record["cases"]} == {"task", "normal", "large", "negative", "special"}
     timing = record["timing"]
     assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["call_s"] > 0
+
+
+@pytest.mark.parametrize("exactly", [True, False])
+def test_all_calls_decide_by_their_tolerance(monkeypatch, exactly):
+    """Also those after our verdict is wrong, at inputs that a benchmark does not draw."""
+    calls = [candidates.Call(0, "task", True, False, False), candidates.Call(1, "large", True, False, False),
+             candidates.Call(2, "task", exactly, False, False)]
+    monkeypatch.setattr(candidates._Judge, "_plan", lambda self: calls)
+    rule = {"form": "sum", "atol": 1e-4, "rtol": 1e-4}
+    for last, passes in ((1, True), (0, False)):
+        record = judged(forward(f"self.calls += 1\nreturn self.right(x) * (0, 1, 0, {last})[self.calls]"), rule=rule,
+                        turns=0 if exactly else 1)
+        assert (record["outcome"], record["reason"]) == ("wrong", "value") and record["message"].startswith("call 1, large")
+        assert record["task_cases"] == 2 and record["cases"][-1]["distribution"] == "large"
+        assert results.passes_theirs(record) is passes
 
 
 def test_of_large_results_a_part_is_kept(monkeypatch):

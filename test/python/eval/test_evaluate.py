@@ -5,7 +5,8 @@ from conftest import RIGHT, SCALE, module
 
 from tegula_eval.judge.evaluate import VariantCache, derived_seed, evaluate, find_cached_variants
 from tegula_eval.program import provenance, runner
-from tegula_eval.rule.variants import from_json
+from tegula_eval.rule.variants import build, find_variants, from_json, to_json
+from tegula_eval.suites import kernelbench, results
 
 try:
     runner.library_path()
@@ -42,6 +43,32 @@ def test_slightly_wrong(old, new, reason):
     if reason == "value":
         first = record["cases"][-1]["wrong"][0]
         assert first["expected"] != first["got"] and len(first["index"]) == 2
+
+
+DOUBLE = module("return 2*x", "torch.rand(1024, 2048)")
+
+
+@pytest.mark.parametrize("result, outcome, ran, passes", [
+    ("2*x[i, j]", ("right", ""), 2, True),
+    # Refused, or wrong, at the second of two sizes.
+    (None, ("call", "C0002"), 1, False), ("where(N <= {N}, 2*x[i, j], 0.0)", ("wrong", "value"), 2, False),
+    # Wrong at inputs that the benchmark does not draw; the second is wrong at a size, too, with those that it does.
+    ("where(x[i, j] > 100, 7.0, 2*x[i, j])", ("wrong", "value"), 2, True),
+    ("where(x[i, j] > 100 or N > {N}, 7.0, 2*x[i, j])", ("wrong", "value"), 2, False)])
+def test_all_sizes_decide_by_their_tolerance(result, outcome, ran, passes):
+    """Also those after our own verdict is wrong, and those that a program does not come to."""
+    found = find_variants(DOUBLE, 1 << 16, 1 << 20, False)[:2]
+    rows, columns = (int(size) for size in build(found[0].source).inputs[0].shape)
+    sizes = ("N", "M") if result else (rows, columns)
+    program = f"kernel double(x: f32[{sizes[0]}, {sizes[1]}]) -> (y: f32[{sizes[0]}, {sizes[1]}]) {{\n" \
+              f"  y[i, j] = {(result or '2*x[i, j]').replace('{N}', str(rows))}\n}}"
+    record = evaluate({"task": DOUBLE, "program": program, "secret": "s", "seeds": 2, "rule": kernelbench.RULE,
+                       "variants": to_json(found)})
+    assert (record["outcome"], record["reason"]) == outcome, record["message"]
+    assert record["task_cases"] == 2
+    assert sum("theirs" in one for one in record["cases"] if one["distribution"] == "task") == ran
+    assert results.passes_theirs(record) is passes
+    assert outcome[0] != "wrong" or record["cases"][-1]["wrong"]  # what a model is told of
 
 
 def test_wrong_only_where_inputs_are_negative():

@@ -16,7 +16,7 @@ from suite_files import (RMS, flashinfer, outcomes, records, rms_definition, run
 from tegula_eval import cli
 from tegula_eval.commands import exit_codes
 from tegula_eval.program import library, runner
-from tegula_eval.suites import apply, definitions, results
+from tegula_eval.suites import apply, definitions, multikernelbench, results
 from tegula_eval.suites.suite import make_task
 
 try:
@@ -215,6 +215,19 @@ def test_failed_infrastructure_does_not_count():
     assert outcome("task", "wrong").known and outcome("task", "wrong").outcome == "wrong"
     assert results.ours([outcome("missing", "right")])["judged"] == 0 and results.share(0, 0) is None
     assert not results.of_task(make_task("t", "g", []), {}, True).known
+
+
+@pytest.mark.parametrize("outcome, reason, planned, passes", [
+    ("right", "", 1, True), ("wrong", "value", 1, True), ("wrong", "not-finite", 1, True), ("wrong", "value", 2, False),
+    ("right", "", 2, False), ("wrong", "shape", 1, False), ("tampered", "time", 1, False), ("call", "subscript", 1, False),
+    ("crashed", "run", 1, False), ("timeout", "", 1, False), ("internal", "E9", 1, False), ("binding", "left-over", 1, False)])
+def test_what_ends_otherwise_does_not_pass(outcome, reason, planned, passes):
+    record = {"task": "t", "outcome": outcome, "reason": reason, "timing": None, "task_cases": planned,
+              "cases": [{"distribution": "task", "theirs": {"passes": True}}]}
+    one = results.of_task(make_task("t", "g", [("own", "", {}, {})]), {"t": record}, True)
+    assert one.known and one.passes_theirs() is passes and results.correctness([one]) == passes
+    built = outcome not in ("internal", "binding")
+    assert dict(multikernelbench.score([one]))["Compile@1"] == built
 
 
 def test_a_run_that_is_stopped_keeps_its_results(tmp_path, programs, capsys):
