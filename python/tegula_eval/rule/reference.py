@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from .tasks import TaskError
 from .variants import Built, build, state_of
-from .verdict import ErrorMeasure, Sensitivity, kernelbench_rule, measure_error
+from .verdict import ErrorMeasure, Sensitivity, as_real, kernelbench_rule, measure_error
 
 
 ROUNDOFF = 2.0 ** -24  # of float32
@@ -90,7 +90,7 @@ def restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
 def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
     restore(model, state)
     torch.manual_seed(seed)
-    fresh = [one.clone() if isinstance(one, torch.Tensor) else one for one in inputs]
+    fresh = tree_map(lambda one: one.clone() if isinstance(one, torch.Tensor) else one, inputs)
     with torch.no_grad():
         return [one.detach().clone() for one in results(model(*fresh))]
 
@@ -215,7 +215,7 @@ def flag_accuracy(case: Case) -> None:
     """`inaccurate` and `unstable`, from what is expected and what is exact. Fills `case.errors`."""
     case.errors = []
     for ours, exact in zip(case.expected, case.exact):
-        if not ours.is_floating_point():
+        if not ours.is_floating_point() and not ours.is_complex():
             case.errors.append(None)
             continue
         if not kernelbench_rule(ours, exact.to(ours.dtype)):
@@ -250,9 +250,9 @@ def is_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
     for a, b in zip(one, other):
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
-        if a.is_floating_point():
-            if not is_equal(a, b) and measure_error(a, b.double()) != ErrorMeasure(0, 0, -1) \
-                    and not measure_error(a, b.double()).norm < 1e-5:
+        if a.is_floating_point() or a.is_complex():
+            if not is_equal(a, b) and measure_error(a, to_float64(b)) != ErrorMeasure(0, 0, -1) \
+                    and not measure_error(a, to_float64(b)).norm < 1e-5:
                 return False
         elif not torch.equal(a, b):
             return False
@@ -356,6 +356,8 @@ def nearby(seed: int):
     generators: dict[torch.device, torch.Generator] = {}
 
     def near(one):
+        if isinstance(one, torch.Tensor) and one.is_complex():
+            return torch.view_as_complex(near(as_real(one).contiguous()))
         if not isinstance(one, torch.Tensor) or not one.is_floating_point() or one.dtype in NARROW:
             return one
         if one.device not in generators:
@@ -373,6 +375,8 @@ def nearby(seed: int):
 
 def to_float64(one):
     """Numbers of a narrow type are exact as they are, and the module may want that type."""
+    if isinstance(one, torch.Tensor) and one.is_complex():
+        return one.to(torch.complex128)
     return one.double() if isinstance(one, torch.Tensor) and one.is_floating_point() and one.dtype not in NARROW else one
 
 

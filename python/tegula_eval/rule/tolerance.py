@@ -53,10 +53,11 @@ def _measure(ours: torch.Tensor, theirs: torch.Tensor, rule: dict) -> tuple[bool
     if not theirs.numel():
         return True, 0.0, 0.0
     import torch
-    if not theirs.is_floating_point():
+    is_complex = theirs.is_complex()  # the distance is then that of the numbers, as torch.allclose has it
+    if not theirs.is_floating_point() and not is_complex:
         wrong = ours.long() != theirs.long()
         return not bool(wrong.any()), float((ours.double() - theirs.double()).abs().max()), 0.0
-    a, b = ours.double(), theirs.double()
+    a, b = (one.to(torch.complex128 if is_complex else torch.float64) for one in (ours, theirs))
     same = (a == b) | (torch.isnan(a) & torch.isnan(b)) if rule.get("nan") else torch.isfinite(a) & (a == b)
     if rule.get("negative_inf"):
         same |= (a == b) & (a == -math.inf)
@@ -80,7 +81,7 @@ def _tolerances(dtype: torch.dtype, rule: dict) -> tuple[float, float]:
         return tuple(rule["dtypes"][str(dtype).removeprefix("torch.")])
     if rule["atol"] == DTYPED:
         import torch
-        both = 1e-4 if dtype in (torch.float32, torch.float64) else 1e-2
+        both = 1e-4 if dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128) else 1e-2
         return both, both
     return rule["atol"], rule["rtol"]
 

@@ -69,8 +69,14 @@ EXCUSED = 512  # times the module's own error
 CHUNK = 1 << 24  # elements looked at together: results of gigabytes are compared beside what made them
 
 
+def as_real(one: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as its real and imaginary parts, along a last dim: as one number only the real part would be looked at."""
+    return torch.view_as_real(one.resolve_conj()) if one.is_complex() else one
+
+
 def is_finite(one: torch.Tensor) -> bool:
     """Whether all of its numbers are; of any type, those too that torch does not compute in."""
+    one = as_real(one)
     return not one.is_floating_point() or math.isfinite(float(one.double().sum())) or \
         bool(torch.isfinite(one.double()).all())
 
@@ -99,6 +105,7 @@ def _sizes(exact: torch.Tensor) -> tuple[float, float]:
 
 def measure_error(result: torch.Tensor, exact: torch.Tensor) -> ErrorMeasure:
     """Errors over the elements at which both are finite. On the device of `exact`, a part at a time."""
+    result, exact = as_real(result), as_real(exact)
     squares, rms = _sizes(exact)
     total, fourths, worst, at = 0.0, 0.0, 0.0, -1
     for start, (truth, value) in _chunks(exact, result):
@@ -129,12 +136,14 @@ def _tolerance(dtype: torch.dtype) -> float:
 
 def kernelbench_misses(result: torch.Tensor, expected: torch.Tensor) -> int:
     """How many elements KernelBench's rule does not take."""
+    result, expected = as_real(result), as_real(expected)
     tolerance = _tolerance(expected.dtype)
     return sum(int((~torch.isclose(ours.double(), theirs.double(), rtol=tolerance, atol=tolerance)).sum())
                for _, (theirs, ours) in _chunks(expected, result))
 
 
 def kernelbench_rule(result: torch.Tensor, expected: torch.Tensor) -> bool:
+    result, expected = as_real(result), as_real(expected)
     if result.shape != expected.shape:
         return False
     tolerance = _tolerance(expected.dtype)
@@ -199,7 +208,9 @@ def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, dep
     if result.shape != expected.shape:
         return Verdict(False, "shape", f"the program's result has shape {list(result.shape)}, the module's "
                        f"{list(expected.shape)}")
-    result, expected, exact = result.detach(), expected.detach(), exact.detach()
+    if result.is_complex() != expected.is_complex():
+        return Verdict(False, "dtype", f"the program's result is {_dtype(result)}, the module's {_dtype(expected)}")
+    result, expected, exact = (as_real(one.detach()) for one in (result, expected, exact))
     agrees = kernelbench_rule(result, expected)
     if not expected.is_floating_point():
         return _judge_integers(result, expected, exact, agrees)

@@ -153,3 +153,18 @@ def test_a_lower_type_by_name_is_in_float64_too():
     case = make_case(module("return x.to(torch.bfloat16).view(torch.int16).float()", "torch.rand(4, 8)"), 3)
     evaluate_reference(case, 3)
     assert torch.equal(case.exact[0], case.inputs[0].bfloat16().view(torch.int16).double())
+
+
+def test_complex_results_are_exact_in_both_parts():
+    case = make_case(module("x, c = x\n        return torch.fft.fft(x) * c",
+                            "[torch.rand(3, 40), torch.complex(torch.rand(40), torch.rand(40))]"), 1)
+    evaluate_reference(case, 1)
+    assert case.exact[0].dtype == torch.complex128 and case.flags == []
+    assert 0 < case.errors[0].norm < 1e-6 and 0 < sensitivities(case)[0].norm < 10
+
+
+def test_inputs_in_a_list_are_what_they_were():
+    case = make_case(module("x[0].mul_(2)\n        return x[0] + x[1]", "[torch.rand(2, 3), torch.rand(2, 3)]"), 1)
+    before = case.inputs[0][0].clone()
+    evaluate_reference(case, 1)
+    assert torch.equal(case.inputs[0][0], before) and case.flags == []

@@ -3,7 +3,9 @@ import math
 import pytest
 import torch
 
-from tegula_eval.rule.verdict import ErrorMeasure, Sensitivity, bounds, judge, kernelbench_rule, luck, measure_error
+from tegula_eval.rule import tolerance
+from tegula_eval.rule.verdict import (ErrorMeasure, Sensitivity, bounds, is_finite, judge, kernelbench_rule, luck,
+                                      measure_error)
 
 
 def setup_module():
@@ -72,6 +74,26 @@ def test_shape_and_dtype():
     assert judge(whole.int(), whole, whole, 1).right
     wrong = judge(whole.flip(0), whole, whole, 1)
     assert wrong.reason == "value" and wrong.wrong[0] == {"index": [0], "expected": 0, "got": 5, "pytorch": 0}
+
+
+def test_complex_numbers_are_compared_whole():
+    exact = torch.complex(torch.randn(9, 4).double(), torch.randn(9, 4).double())
+    expected, rule = exact.to(torch.complex64), {"form": "sum", "atol": 1e-2, "rtol": 1e-2}
+    assert judge(expected.clone(), expected, exact, 1).right and is_finite(expected)
+    assert judge(expected.conj(), expected.conj(), exact.conj(), 1).right
+    assert tolerance.measure([expected], [expected], rule)["passes"]
+    for off, reason in ((9, "value"), (math.nan, "not-finite")):
+        other = expected.clone()
+        torch.view_as_real(other)[3, 2, 1] += off
+        verdict = judge(other, expected, exact, 1)
+        assert (verdict.right, verdict.reason) == (False, reason) and verdict.wrong[0]["index"] == [3, 2, 1]
+        assert not tolerance.measure([other], [expected], rule)["passes"]
+    assert not is_finite(other) and not kernelbench_rule(other, expected)
+    assert measure_error(expected + 1j, exact).norm > 0.1
+    assert judge(expected.real, expected, exact, 1).reason == judge(expected, expected.real, exact.real, 1).reason == "dtype"
+    # The distance of the numbers decides, beside the size of the whole.
+    one = torch.tensor([100 + 0j])
+    assert tolerance.measure([one + 0.5j], [one], rule)["passes"] and not tolerance.measure([one + 2j], [one], rule)["passes"]
 
 
 def test_number_without_dims():
