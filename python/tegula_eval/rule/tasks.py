@@ -122,4 +122,34 @@ def load(source: str, name: str = "task") -> types.ModuleType:
     for needed in ("Model", "get_inputs", "get_init_inputs"):
         if not callable(getattr(module, needed, None)):
             raise TaskError(f"the file defines no {needed}")
+    module.get_inputs = drawn_anew(module.get_inputs, module)
     return module
+
+
+def drawn_anew(draw, module: types.ModuleType):
+    """get_inputs of some tasks sets a seed itself, so that all inputs would be alike, whatever the judge's seed is. In here
+    that has no effect; a generator of its own starts from the judge's seed and its own together."""
+    import torch
+    seeders = (torch.manual_seed, torch.random.manual_seed, torch.cuda.manual_seed, torch.cuda.manual_seed_all)
+
+    def get_inputs():
+        judges = torch.initial_seed()
+
+        class Generator(torch.Generator):
+            def __init__(self, *_, **__):
+                self.manual_seed(0)
+
+            def manual_seed(self, seed):
+                return super().manual_seed((judges + int(seed)) % (1 << 63))
+
+        others = {torch.Generator: Generator, **dict.fromkeys(seeders, lambda seed: torch.default_generator)}
+        kept = [(names, name, one) for names in (vars(torch), vars(torch.random), vars(torch.cuda), vars(module))
+                for name, one in names.items() if any(one is other for other in others)]
+        for names, name, one in kept:
+            names[name] = others[one]
+        try:
+            return draw()
+        finally:
+            for names, name, one in kept:
+                names[name] = one
+    return get_inputs

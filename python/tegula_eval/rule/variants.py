@@ -88,10 +88,13 @@ class Built:
 
 def build(source: str, name: str = "task") -> Built:
     """Runs the task's file and makes its module and inputs. Raises TaskError."""
+    seed = torch.initial_seed()
     module = load(source, name)
+    _seed_again(seed)
     try:
         init = module.get_init_inputs()
         model = module.Model(**init) if isinstance(init, dict) else module.Model(*init)
+        _seed_again(seed)
         inputs = list(module.get_inputs())
     except MemoryError:
         raise
@@ -100,6 +103,12 @@ def build(source: str, name: str = "task") -> Built:
             raise MemoryError(str(error)) from error
         raise TaskError(f"module or inputs cannot be made: {type(error).__name__}: {error}") from error
     return Built(module, model, init, inputs)
+
+
+def _seed_again(seed: int) -> None:
+    """Where the task's text has set another one: numbers are drawn from the judge's."""
+    if torch.initial_seed() != seed:
+        torch.manual_seed(seed)
 
 
 def build_on(source: str, device: str | torch.device) -> Built:

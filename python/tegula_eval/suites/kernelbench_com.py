@@ -15,22 +15,6 @@ from . import results
 from .definitions import arithmetic, value_of
 from .suite import Forbidden, Part, Suite, SuiteTask, folders, inside, make_task, read
 
-# get_inputs of some tasks sets the seed itself, so that all inputs would be alike.
-FRESH = '''
-
-def _drawn_anew(draw):
-    """The task's inputs from the judge's seed: what get_inputs sets by itself has no effect."""
-    def get_inputs():
-        kept, torch.manual_seed = torch.manual_seed, lambda seed: torch.default_generator
-        try:
-            return draw()
-        finally:
-            torch.manual_seed = kept
-    return get_inputs
-
-
-get_inputs = _drawn_anew(get_inputs)
-'''
 DEFAULTS = {"float8_e4m3fn": [0.1, 0.1], "float8_e5m2": [0.1, 0.1]}
 
 
@@ -72,7 +56,7 @@ def _task(name: str, deck: str, folder: Path, root: Path, files: tuple[str, ...]
     parts = []
     for number, shape in enumerate(shapes):
         try:
-            text = _set(reference, tree, {names.get(key, key): value for key, value in shape.items()}) + FRESH
+            text = _set(reference, tree, {names.get(key, key): value for key, value in shape.items()})
             parts.append((str(number), text, rule, {"shape": shape, **_least(told, shape)}))
         except TaskError as error:
             parts.append((str(number), "", rule, {"shape": shape}, str(error)))

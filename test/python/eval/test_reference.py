@@ -168,3 +168,20 @@ def test_inputs_in_a_list_are_what_they_were():
     before = case.inputs[0][0].clone()
     evaluate_reference(case, 1)
     assert torch.equal(case.inputs[0][0], before) and case.flags == []
+
+
+DRAWN = "torch.rand(4, generator=torch.Generator(){seed}), torch.rand(4, generator=torch.Generator(){seed})"
+
+
+@pytest.mark.parametrize("text", [
+    module("return x", DRAWN.format(seed=".manual_seed(7)")), module("return x", DRAWN.format(seed="")),
+    module("return x").replace("def get_inputs():", "def get_inputs():\n    seed(3)").replace("import torch", "import torch\nfrom torch import manual_seed as seed"),
+    module("return x").replace("rows =", "torch.manual_seed(3)\nrows ="),
+    module("return x").replace("    def forward", "    def __init__(self):\n        super().__init__()\n        torch.manual_seed(3)\n\n    def forward")])
+def test_inputs_are_drawn_from_the_judges_seed(text):
+    names = torch.manual_seed, torch.random.manual_seed, torch.cuda.manual_seed, torch.Generator
+    one, other, again = (make_case(text, seed).inputs for seed in (1, 2, 1))
+    assert not torch.equal(one[0], other[0]) and torch.equal(one[0], again[0])
+    if "generator" in text:
+        assert torch.equal(one[0], one[1])  # generators of one seed
+    assert names == (torch.manual_seed, torch.random.manual_seed, torch.cuda.manual_seed, torch.Generator)

@@ -11,7 +11,8 @@ from suite_operators import EMPTY, OPERATORS
 from tegula_eval.commands import exit_codes
 from tegula_eval.program import runner
 from tegula_eval.rule import tolerance
-from tegula_eval.suites import backendbench, kernelbench_com, results, sol_execbench
+from tegula_eval.rule.reference import make_case
+from tegula_eval.suites import backendbench, kernelbench_com, results, sol_execbench, tritonbench
 
 try:
     runner.library_path()
@@ -105,11 +106,8 @@ def test_kernelbench_com(tmp_path):
     assert 0 < dict(told["theirs"])["peak fraction"] < 1 and told["tasks"][0]["parts"] == 2
     texts = [one["request"]["task"] for one in records(tmp_path / "out", "kernelbench.com")]
     assert "BATCH = 3" in texts[0] and "BATCH = 5" in texts[1] and "N = 16" in texts[1]
-    space: dict = {}
-    exec(texts[0], space)
-    torch.manual_seed(1)
-    one, other = space["get_inputs"]()[0], space["get_inputs"]()[0]
-    assert not torch.equal(one, other) and torch.initial_seed() == 1
+    one, other = (make_case(texts[0], seed).inputs[0] for seed in (1, 2))
+    assert not torch.equal(one, other)
     # A solution.py of theirs, and one that uses what is forbidden.
     (tmp_path / "01_scale").mkdir()
     (tmp_path / "01_scale" / "solution.py").write_text(REFERENCE)
@@ -275,6 +273,15 @@ def test_tritonbench(tmp_path):
     assert run("tritonbench", tmp_path, tmp_path / "out", f"--candidates={made}", "--tasks=scale_add")[0] == exit_codes.RIGHT
     (made / "scale_add.py").write_text(TRITONBENCH.replace("* alpha", "* 1.02"))
     assert run("tritonbench", tmp_path, tmp_path / "out", f"--candidates={made}", "--tasks=scale_add")[0] == exit_codes.NOT_RIGHT
+
+
+@pytest.mark.parametrize("line", ["torch.manual_seed(42)", "torch.random.manual_seed(42)"])
+def test_seeds_of_a_test_are_not_the_judges(line):
+    [(_, text, *_), *_] = tritonbench._parts(TRITONBENCH.replace("    one = torch.tensor([1.0, 2.0, 3.0], device='cuda')",
+                                                                 f"    {line}\n    one = torch.randn(3)"))
+    assert line in text
+    one, other, again = (make_case(text, seed).inputs[0] for seed in (1, 2, 1))
+    assert not torch.equal(one, other) and torch.equal(one, again)
 
 
 def test_backendbench(tmp_path):
