@@ -110,10 +110,10 @@ def score(ones: list) -> list:
     """Theirs counts an operator as correct where all of its samples pass; an operator that is not takes 1 as its speedup."""
     known = [one for one in ones if one.known]
     records = [record for one in known for record in one.records if record]
-    speeds = [one.speedup() for one in known]
+    speeds = [one.their_speedup() or 1.0 for one in known]
     return [("correctness", results.correctness(ones)),
             ("samples passed", results.share(sum(map(results.passes_theirs, records)), sum(len(one.task.parts) for one in known))),
-            ("performance", summary.geometric_mean([speed or 1.0 for speed in speeds]) if any(speeds) else None),
+            ("performance", summary.geometric_mean(speeds) if results.is_timed(known) else None),
             ("perf@1", results.fast(ones))]
 
 

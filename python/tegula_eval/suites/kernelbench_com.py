@@ -176,7 +176,7 @@ def score(ones: list) -> list:
     known = [one for one in ones if one.known]
     fractions = [fraction for one in known if (fraction := _fraction(one)) is not None]
     return [("problems passed", results.correctness(ones)), ("peak fraction", results.mean(fractions) if any(fractions) else None),
-            ("speedup over the reference", results.mean([speed for one in known if (speed := one.speedup())]))]
+            ("speedup over the reference", results.mean([speed for one in known if (speed := one.their_speedup())]))]
 
 
 def _fraction(one) -> float | None:

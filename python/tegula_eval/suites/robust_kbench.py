@@ -149,7 +149,7 @@ def score(ones: list) -> list:
     for which in ("forward", "backward"):
         of_it = [one for one in known if one.task.group == which]
         told += [(f"{which} correct", results.correctness(of_it)),
-                 (f"{which} speedup", results.mean([speed for one in of_it if (speed := one.speedup())]))]
+                 (f"{which} speedup", results.mean([speed for one in of_it if (speed := one.their_speedup())]))]
     return told
 
 

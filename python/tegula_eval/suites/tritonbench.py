@@ -138,7 +138,7 @@ def score(ones: list) -> list:
     known = [one for one in ones if one.known]
     called = sum(one.right or one.outcome == "wrong" for one in known)
     return [("call accuracy", results.share(called, len(known))), ("execution accuracy", results.correctness(ones)),
-            ("speedup", results.mean([speed for one in known if (speed := one.speedup())]))]
+            ("speedup", results.mean([speed for one in known if (speed := one.their_speedup())]))]
 
 
 SUITE = Suite("tritonbench", find, score, candidate=candidate)

@@ -12,7 +12,9 @@ from tegula_eval.commands import exit_codes
 from tegula_eval.program import runner
 from tegula_eval.rule import tolerance
 from tegula_eval.rule.reference import make_case
-from tegula_eval.suites import backendbench, kernelbench_com, results, sol_execbench, tritonbench
+from tegula_eval.suites import (backendbench, flashinfer_bench, kernelbench_com, results, robust_kbench, sol_execbench,
+                                tritonbench)
+from tegula_eval.suites.suite import make_task
 
 try:
     runner.library_path()
@@ -307,6 +309,24 @@ def test_backendbench(tmp_path):
         code, told = run("backendbench", ops, tmp_path / "out", programs(tmp_path / "p", relu__default=relu), "--seeds=1",
                          "--tasks=relu*")
         assert code == exit_codes.RIGHT and told["tasks"][0]["right_parts"] == len(samples["relu.default"])
+
+
+@pytest.mark.parametrize("suite, group, found", [
+    (flashinfer_bench.SUITE, "g", {"mean speedup over the reference": 4, "workloads faster than it": 0.5}),
+    (robust_kbench.SUITE, "forward", {"forward speedup": 4, "backward speedup": None}),
+    (tritonbench.SUITE, "T", {"speedup": 4}), (sol_execbench.SUITE, "g", {"problems faster than eager mode": 0.5}),
+    (kernelbench_com.SUITE, "hard", {"speedup over the reference": 4}),
+    (backendbench.SUITE, "opinfo", {"performance": 2, "perf@1": 0.5})])
+def test_only_what_their_tolerance_takes_has_a_speedup(suite, group, found):
+    def one(name, ratio, passes):
+        record = {"task": name, "outcome": "right", "reason": "", "task_cases": 1, "flags": [],
+                  "timing": {"program_s": 1.0, "eager_s": ratio, "eager_ratio": ratio},
+                  "cases": [{"distribution": "task", "theirs": {"passes": passes}}]}
+        return results.of_task(make_task(name, group, [("own", "", {}, {})]), {name: record}, True)
+    score = dict(suite.score([one("taken", 4.0, True), one("not", 100.0, False)]))
+    assert {name: score[name] for name in found} == pytest.approx(found)
+    none = dict(suite.score([one("not", 100.0, False)]))
+    assert none[next(iter(found))] == {"performance": 1, "problems faster than eager mode": 0}.get(next(iter(found)))
 
 
 def write_operators(folder):
