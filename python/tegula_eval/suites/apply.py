@@ -4,7 +4,7 @@
         output = apply("rmsnorm_h4096", args=(x, weight), fallback=norm)
 
 `apply` runs the solution of a definition, and only on arguments that are what the definition says: their number, ranks, constant
-sizes, types and one device. Otherwise it says so once (a warning) and calls `fallback`; without one it raises Unfit. It never
+sizes, types and one device, none of which wants a gradient, and outside of autocast. Otherwise it says so once (a warning) and calls `fallback`; without one it raises Unfit. It never
 runs another solution, and what a solution raises is raised.
 """
 from __future__ import annotations
@@ -56,6 +56,9 @@ class Solution:
         for name, axis in definition.axes.items():
             if axis["type"] == "expr":
                 value = value_of(arithmetic(axis["expression"], sizes), sizes)
+                if value != int(value):
+                    raise Unfit(f"the axis '{name}' is {value}")
+                value = int(value)
                 if sizes.setdefault(name, value) != value:
                     raise Unfit(f"the axis '{name}' is {sizes[name]}, but {axis['expression']} is {value}")
         for name, given in zip(outputs, arguments[len(inputs):]):
@@ -91,6 +94,10 @@ class Solution:
         for axis, size in zip(one["shape"], given.shape):
             if sizes.setdefault(axis, size) != size:
                 raise Unfit(f"'{name}' has {size} for the axis '{axis}', which is {sizes[axis]}")
+        if given.requires_grad and torch.is_grad_enabled():
+            raise Unfit(f"'{name}' wants a gradient, which a program does not give: call it under torch.no_grad()")
+        if torch.is_autocast_enabled(given.device.type):
+            raise Unfit(f"autocast is on for {given.device.type}: a solution computes in the definition's types")
         devices.add(given.device)
 
 

@@ -26,6 +26,9 @@ MAX_STORED = 8 << 20  # bytes of a tensor that a workload brings: it goes into t
 ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant, ast.Add, ast.Sub, ast.Mult,
               ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.UAdd, ast.USub)
 
+WHOLE = ("def _whole(value):", "    if value != int(value):", '        raise ValueError(f"an axis is {value}")',
+         "    return int(value)", "")
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -143,6 +146,8 @@ def module_text(definition: Definition, workload: dict, root: Path) -> str:
              f"REFERENCE = {quoted(definition.reference)}", "_space = {}",
              'exec(compile(REFERENCE, "reference.py", "exec"), _space)', ""]
     written = [f"{name} = {_axis(definition, name, values, fixed)}" for name in values]
+    if any("_whole(" in one for one in written):
+        lines += [*WHOLE, ""]
     lines += ["def _axes():", *(f"    {one}" for one in written),
               f"    return {{{', '.join(f'{name!r}: {name}' for name in values)}}}"] if fixed else written
     names = list(definition.inputs)
@@ -160,7 +165,10 @@ def module_text(definition: Definition, workload: dict, root: Path) -> str:
 
 def _axis(definition: Definition, name: str, values: dict[str, int], fixed: bool) -> str:
     axis = definition.axes[name]
-    return axis["expression"] if axis["type"] == "expr" and not fixed else str(values[name])
+    if axis["type"] != "expr" or fixed:
+        return str(values[name])
+    # N / 2 is a float.
+    return axis["expression"] if isinstance(value_of(axis["expression"], values), int) else f"_whole({axis['expression']})"
 
 
 def _drawn(definition: Definition, inputs: dict, kinds: dict, values: dict[str, int], root: Path) -> list[str]:

@@ -21,27 +21,50 @@ def _of_folder(root: Path) -> list[SuiteTask]:
     if not (root / "definitions").is_dir():
         raise TaskError(f"{root} holds no folder 'definitions'")
     workloads: dict[str, list[dict]] = {}
-    broken: dict[str, str] = {}  # by the name of the file, which is that of the definition
+    broken: dict[str, str] = {}  # by the definitions that the file names, and its own name
+    files: dict[Path, set[str]] = {}  # of broken ones these names
     for path in sorted((root / "workloads").rglob("*.jsonl")):
+        text = ""
         try:
-            for record in lines_of(read(path, root), path):
+            text = read(path, root)
+            for record in lines_of(text, path):
                 workloads.setdefault(record["definition"], []).append(record["workload"])
-        except (TaskError, KeyError) as error:
-            broken[path.stem] = f"{path}: a line is no workload: {error}"
-    found = []
+        except (TaskError, KeyError, TypeError) as error:
+            problem = f"{path}: a line is no workload: {error}"
+            files[path] = {path.stem, *_named(text)}
+            broken.update(dict.fromkeys(files[path], problem))
+    found, known = [], set()
     for path in sorted((root / "definitions").rglob("*.json")):
+        known.add(path.stem)
         try:
             definition = definition_of(load_json(read(path, root), path), path)
         except TaskError as error:
             found.append(make_task(path.stem, path.parent.name, [], problem=str(error)))
             continue
-        if problem := broken.get(path.stem):
+        known.add(definition.name)
+        if problem := broken.get(definition.name) or broken.get(path.stem):
             found.append(make_task(definition.name, definition.op_type, [], problem=problem))
         else:
             found.append(task_of(definition, workloads.get(definition.name, []), root, lambda one: RULE))
     if not found:
         raise TaskError(f"{root}/definitions holds no definition")
+    for path, names in files.items():
+        if not names & known:  # nobody knows whose workloads are left out
+            found.append(make_task(str(path.relative_to(root)), "workloads", [], problem=broken[path.stem]))
     return found
+
+
+def _named(text: str) -> set[str]:
+    """The definitions that lines of a broken file are for, as far as they can be read."""
+    named = set()
+    for line in text.splitlines():
+        try:
+            name = load_json(line, "a line").get("definition")
+        except TaskError:
+            continue
+        if isinstance(name, str):
+            named.add(name)
+    return named
 
 
 def task_of(definition: Definition, workloads: list[dict], root: Path, rule, called: str = "", group: str | None = None,

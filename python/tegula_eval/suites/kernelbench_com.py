@@ -97,17 +97,19 @@ def _names(check: str, what: Path) -> dict[str, str]:
 
 def _set(text: str, tree: ast.Module, values: dict[str, object]) -> str:
     """The text with names at module level set to other numbers. Raises TaskError where there is no such name."""
-    lines, left = text.splitlines(), dict(values)
-    for node in tree.body:
+    lines = [line.encode() for line in text.split("\n")]  # as ast counts them, columns in bytes
+    found = set()
+    for node in reversed(tree.body):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) \
-                and node.targets[0].id in left:
+                and node.targets[0].id in values:
             name = node.targets[0].id
-            lines[node.lineno - 1] = f"{name} = {left.pop(name)!r}"
-            for number in range(node.lineno, node.end_lineno):
-                lines[number] = ""
-    if left:
+            found.add(name)
+            first, last = node.lineno - 1, node.end_lineno - 1
+            lines[first:last + 1] = [lines[first][:node.col_offset] + f"{name} = {values[name]!r}".encode()
+                                     + lines[last][node.end_col_offset:], *[b""] * (last - first)]
+    if left := [name for name in values if name not in found]:
         raise TaskError(f"reference.py sets no {', '.join(left)} at module level")
-    return "\n".join(lines) + "\n"
+    return b"\n".join(lines).decode() + "\n"
 
 
 def _problem(path: Path, root: Path) -> dict:

@@ -16,7 +16,7 @@ from suite_files import (RMS, flashinfer, outcomes, records, rms_definition, run
 from tegula_eval import cli
 from tegula_eval.commands import exit_codes
 from tegula_eval.program import library, runner
-from tegula_eval.suites import apply, definitions, multikernelbench, results
+from tegula_eval.suites import apply, definitions, flashinfer_bench, multikernelbench, results
 from tegula_eval.suites.suite import make_task
 
 try:
@@ -106,6 +106,22 @@ def test_nothing_to_do_is_no_success(tmp_path, programs, capsys):
     assert run(SUITE, tmp_path / "not", tmp_path / "out", f"--programs={programs}")[0] == exit_codes.WRONG_CALL
     assert cli.main(["run", f"--suite={SUITE}", str(folder), "--list"]) == 0
     assert "rmsnorm_h32: it has no workload" in capsys.readouterr().out
+
+
+def test_workloads_that_are_broken_are_told_by_what_they_name(tmp_path):
+    """Whatever the file is called; one of which nobody knows whose it is, as a task of its own."""
+    folder = flashinfer(tmp_path, rms_definition(), workload("a", {"batch_size": 7}))
+    flashinfer(folder, rms_definition("rmsnorm_other"), workload("a", {"batch_size": 7}))
+    path = folder / "workloads" / "rmsnorm" / "rmsnorm_h32.jsonl"
+    text = path.read_text()
+    for broken in ("{", '{"workload": {}}\n', '{"definition": ["a"], "workload": {}}\n'):
+        path.rename(path.with_name("more.jsonl")).write_text(text + broken)
+        path = path.with_name("more.jsonl")
+        problems = {one.name: one.problem for one in flashinfer_bench.find([folder])}
+        assert "a line is no workload" in problems["rmsnorm_h32"] and not problems["rmsnorm_other"]
+    path.write_text("{")
+    problems = {one.name: one.problem for one in flashinfer_bench.find([folder])}
+    assert "a line is no workload" in problems["workloads/rmsnorm/more.jsonl"] and not problems["rmsnorm_other"]
 
 
 def test_a_result_of_another_type_is_wrong(tmp_path, programs):
@@ -287,6 +303,13 @@ def test_apply(tmp_path, programs, package):
                            ((x, weight[None]), "has 1 dims, not 2"), ((x, 3), "is a tensor, not int")):
             with pytest.warns(apply.Swapped, match=re.escape(why)):
                 assert norm(*given) == "fallback"
+        wants = weight.clone().requires_grad_()
+        with pytest.warns(apply.Swapped, match="'weight' wants a gradient"):
+            assert norm(x, wants) == "fallback"
+        with pytest.warns(apply.Swapped, match="autocast is on for cpu"), torch.autocast("cpu"):
+            assert norm(x, weight) == "fallback"
+        with torch.no_grad():
+            assert torch.equal(norm(x, wants), space["run"](x, weight))
         with pytest.warns(apply.Swapped, match="there is no solution for it"):
             assert apply.apply("gemm", args=(x,), fallback=lambda one: "own") == "own"
         warnings.simplefilter("error")

@@ -1,4 +1,5 @@
 """`tegula-eval run` on small files in the form of each other benchmark, and our own programs (bench/suites/programs) on them."""
+import ast
 import json
 
 import pytest
@@ -12,7 +13,7 @@ from tegula_eval.commands import exit_codes
 from tegula_eval.program import runner
 from tegula_eval.rule import tolerance
 from tegula_eval.rule.reference import make_case
-from tegula_eval.suites import (backendbench, flashinfer_bench, kernelbench_com, results, robust_kbench, sol_execbench,
+from tegula_eval.suites import (backendbench, definitions, flashinfer_bench, kernelbench_com, results, robust_kbench, sol_execbench,
                                 tritonbench)
 from tegula_eval.suites.suite import make_task
 
@@ -126,6 +127,24 @@ def test_kernelbench_com(tmp_path):
 def test_decks_that_cannot_be_read(tmp_path, files, what):
     [task] = kernelbench_com.find([deck(tmp_path, **files)])
     assert what in (task.problem or task.parts[0].problem)
+
+
+def test_shapes_are_set_in_the_text():
+    text = "A = 1; B = 2  # ü\nC = (3 +\n     4); é = 'ü'; D = 5\nA = 9\n"
+    made = kernelbench_com._set(text, ast.parse(text), {"A": 5, "C": 6, "D": "x"})
+    space: dict = {}
+    exec(made, space)
+    assert [space[name] for name in ("A", "B", "C", "é", "D")] == [5, 2, 6, "ü", "x"] and made.count("\n") >= text.count("\n")
+
+
+def test_an_axis_that_is_a_quotient_is_whole(tmp_path):
+    definition = definitions.definition_of(rms_definition(axes={
+        "rows": {"type": "var"}, "batch_size": {"type": "expr", "expression": "rows / 2"},
+        "hidden_size": {"type": "const", "value": 32}}), "it")
+    text = definitions.module_text(definition, workload("a", {"rows": 10}), tmp_path)
+    assert make_case(text, 1).inputs[0].shape == (5, 32)
+    with pytest.raises(definitions.TaskError, match="an axis is 3.5"):
+        make_case(text.replace("rows = 10", "rows = 7"), 1)
 
 
 ROBUST = '''
