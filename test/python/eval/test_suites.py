@@ -340,3 +340,8 @@ def test_a_model_is_judged_at_all_workloads(tmp_path):
     assert [one["outcome"] for one in second["parts"]] == ["right", "right"]
     assert told["ours"]["judged"] == 1 and told["model"]["pass_at"] == {"1": 1.0} and told["model"]["not_judged"] == 1
     assert dict(told["theirs"])["workloads passed"] == 1
+    # Wrong by our verdict alone, at inputs that the suite does not draw: its own score counts all workloads.
+    answers.write_text(json.dumps({"task": "rmsnorm_h32", "answer": f"```\n{RMS.replace('* weight[j]', '* where(hidden_states[i, j] > 50.0, 0.5, weight[j])')}```"}) + "\n")
+    code, told = run(SUITE, folder, tmp_path / "far", f"--replay={answers}", "--turns=1", "--seeds=1", "--tasks=rmsnorm_h32")
+    assert code == exit_codes.NOT_RIGHT and outcomes(told) == {"rmsnorm_h32": "wrong"}
+    assert told["tasks"][0]["at"] == "rmsnorm_h32@a" and dict(told["theirs"])["workloads passed"] == 1
