@@ -38,10 +38,14 @@ struct Access {
   llvm::SmallVector<IndexCode, 4> subscripts;
   Slot guard = noSlot, value = noSlot;
   bool isChecked = false, isFloat = false;
+  uint8_t *ways = nullptr; // of the guard
   std::string place;
 
   bool isSkipped(const Machine &machine) const {
-    return guard != noSlot && !machine.integers[guard];
+    if (guard == noSlot)
+      return false;
+    note(ways, machine.integers[guard]);
+    return !machine.integers[guard];
   }
 
   /// The element's position; nothing where a subscript is outside.
@@ -246,8 +250,10 @@ template <typename Op> static void fillIn(StepBuilder &builder, Op op, Access &a
   access.tensor = builder.tensorOf(op.getTensor());
   for (Attribute subscript : op.getSubscripts())
     access.subscripts.push_back(builder.index(subscript, op.getIndices()));
-  if (op.getGuard())
+  if (op.getGuard()) {
     access.guard = builder.slotOf(op.getGuard());
+    access.ways = builder.conditionOf(op, op.getGuard());
+  }
   access.isChecked = op.getChecked().has_value();
   access.place = placeOf(op.getLoc());
 }

@@ -41,9 +41,11 @@ json::Object tegula::prove::toJson(const Judgement &judgement, uint64_t seed) {
   for (const Trial &trial : judgement.trials)
     trials.push_back(json::Object{{"sizes", sizesJson(trial.sizes)},
                                   {"size_kind", toString(trial.sizeKind)},
-                                  {"data", toString(trial.dataKind)},
+                                  {"data", toString(trial.kind.data)},
+                                  {"integers", toString(trial.kind.integers)},
+                                  {"scalars", toString(trial.kind.scalars)},
                                   {"seed", formatv("{0:x16}", trial.seed).str()},
-                                  {"integers_below", trial.integerLimit},
+                                  {"integers_below", trial.kind.integerLimit},
                                   {"tile", trial.tileSize},
                                   {"elements", int64_t(trial.elements)},
                                   {"finite", int64_t(trial.finite)},
@@ -100,7 +102,7 @@ std::string tegula::prove::toText(const Judgement &judgement) {
     os << "] is " << format("%.9g", example->first) << " by the first program and "
        << format("%.9g", example->second) << " by the second\n";
     os << "  at " << (trial.sizes.empty() ? "fixed sizes" : sizesText(trial.sizes)) << ", "
-       << toString(trial.dataKind) << formatv(" data of seed {0:x16}\n", trial.seed);
+       << toString(trial.kind.data) << formatv(" data of seed {0:x16}\n", trial.seed);
     return text;
   }
   if (judgement.trials.empty() || judgement.verdict == Verdict::NotEqual)

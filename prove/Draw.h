@@ -22,6 +22,8 @@ enum class DataKind {
   Sparse,   // half of the elements are 0, in runs
   Positive, // in (0, 1)
   Infinite, // half of the elements are -inf, in runs
+  Ties,     // few values, of the programs' constants and small halves, so that many are equal
+  Far,      // half of the elements are at or beyond a large constant of the programs, in runs
 };
 llvm::StringRef toString(DataKind kind);
 
@@ -33,7 +35,36 @@ enum class SizeKind {
 };
 llvm::StringRef toString(SizeKind kind);
 
+/// Which integers are drawn.
+enum class IntegerKind {
+  Small,   // as subscripts are: from 0, below the integer limit
+  Wide,    // of the whole type, near 0 and near constants, where no subscript depends on them
+  Outside, // as above, and those that subscripts depend on a little outside of their range
+};
+llvm::StringRef toString(IntegerKind kind);
+
+/// Which run-time scalars are drawn.
+enum class ScalarKind {
+  Positive, // in (0, 1)
+  Signed,   // up to 3, both signs
+  Zero,
+};
+llvm::StringRef toString(ScalarKind kind);
+
 using Sizes = std::map<std::string, int64_t>;
+
+/// What programs say of the data that tell them apart.
+struct Hints {
+  struct Constant {
+    double value;
+    bool isDouble;
+  };
+  std::vector<Constant> constants, farConstants; // up to 100, and beyond
+  std::vector<int64_t> integers;
+  /// By parameter that is read: whether subscripts or ranges depend on its values.
+  std::vector<bool> leads;
+};
+Hints hintsOf(llvm::ArrayRef<tgl::KernelOp> kernels);
 
 /// Sizes that the kernel's guards admit; `given` ones are as they are. Nothing where none was
 /// found.
@@ -45,11 +76,17 @@ struct Point {
   std::vector<PointTensor> inputs;
   std::vector<PointScalar> scalars;
 };
-/// Integers of data are in 0 <= v < `integerLimit`. The reals depend on `seed` alone, the residues
+struct PointKind {
+  DataKind data = DataKind::Normal;
+  IntegerKind integers = IntegerKind::Small;
+  ScalarKind scalars = ScalarKind::Positive;
+  int64_t integerLimit = 1; // of small integers
+};
+/// The reals depend on `seed` alone, the residues
 /// on the algebra's primes too. With `hasPlainScalars` run-time scalars of floats are constants, so
 /// that a reference can be told of them.
-Point drawPoint(tgl::KernelOp kernel, const Sizes &sizes, DataKind kind, int64_t integerLimit,
-                uint64_t seed, const Algebra &algebra, bool hasPlainScalars = false);
+Point drawPoint(tgl::KernelOp kernel, const Sizes &sizes, const PointKind &kind, uint64_t seed,
+                const Algebra &algebra, const Hints &hints, bool hasPlainScalars = false);
 
 } // namespace tegula::prove
 

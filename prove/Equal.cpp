@@ -56,24 +56,71 @@ public:
       : kernel(kernel), first(first), second(second), options(options) {}
 
   Judgement run() {
-    static const std::pair<SizeKind, DataKind> plan[] = {
-        {SizeKind::Borders, DataKind::Normal},  {SizeKind::Primes, DataKind::Normal},
-        {SizeKind::Wide, DataKind::Normal},     {SizeKind::Primes, DataKind::Sparse},
-        {SizeKind::Primes, DataKind::Large},    {SizeKind::Primes, DataKind::Positive},
-        {SizeKind::Borders, DataKind::Huge},    {SizeKind::Borders, DataKind::Sparse},
-        {SizeKind::Primes, DataKind::Infinite},
+    using S = SizeKind;
+    using D = DataKind;
+    using I = IntegerKind;
+    using V = ScalarKind;
+    static const Planned plan[] = {
+        {S::Borders, D::Normal},
+        {S::Primes, D::Normal},
+        {S::Wide, D::Normal},
+        {S::Primes, D::Sparse},
+        {S::Primes, D::Large},
+        {S::Primes, D::Positive},
+        {S::Borders, D::Huge},
+        {S::Borders, D::Sparse},
+        {S::Primes, D::Infinite},
+        {S::Primes, D::Ties, I::Wide, V::Signed, true},
+        {S::Primes, D::Ties, I::Outside, V::Zero, true},
+        {S::Wide, D::Ties, I::Wide, V::Positive, true},
+        {S::Primes, D::Normal, I::Wide, V::Signed, true},
+        {S::Primes, D::Normal, I::Outside, V::Signed, true},
+        {S::Primes, D::Far, I::Small, V::Positive, true},
     };
-    for (auto [number, kinds] : llvm::enumerate(plan)) {
-      auto [sizeKind, dataKind] = kinds;
-      if (!runTrial(sizeKind, dataKind, number))
+    hints = hintsOf({kernel, first.guarded(), second.guarded()});
+    for (auto [number, planned] : llvm::enumerate(plan))
+      if (isOfUse(planned) && !runTrial(planned, number))
         return std::move(judgement);
-    }
     if (addChains())
       conclude();
     return std::move(judgement);
   }
 
 private:
+  struct Planned {
+    SizeKind sizes;
+    DataKind data;
+    IntegerKind integers = IntegerKind::Small;
+    ScalarKind scalars = ScalarKind::Positive;
+    /// A program may refuse such data, and then nothing is concluded from them.
+    bool isOptional = false;
+  };
+
+  /// Whether the programs have what a planned point draws in particular.
+  bool isOfUse(const Planned &planned) {
+    if (planned.data == DataKind::Far)
+      return !hints.farConstants.empty();
+    if (!planned.isOptional || planned.data == DataKind::Ties)
+      return true;
+    bool leads = planned.integers == IntegerKind::Outside;
+    for (auto [read, type] : llvm::enumerate(readTypes())) {
+      auto tensor = dyn_cast<tgl::TglTensorType>(type);
+      if (!leads && !tensor)
+        return true; // a run-time scalar
+      if (!isa<FloatType>(tensor ? tensor.getElementType() : type) && hints.leads[read] == leads)
+        return true;
+    }
+    return false;
+  }
+
+  std::vector<Type> readTypes() {
+    std::vector<Type> types;
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+      if (kernel.getArgRole(i) != "out")
+        types.push_back(kernel.getArgumentTypes()[i]);
+    return types;
+  }
+
   static constexpr unsigned fewestChains = 2, mostChains = 8;
   static constexpr double wantedBits = 60;
 
@@ -104,11 +151,14 @@ private:
   enum class Step { Fine, Again, TooLarge, SmallerIntegers, Done };
 
   /// False where the verdict is there.
-  bool runTrial(SizeKind sizeKind, DataKind dataKind, uint64_t number) {
+  bool runTrial(const Planned &planned, uint64_t number) {
+    SizeKind sizeKind = planned.sizes;
+    DataKind dataKind = planned.data;
+    isOptional = planned.isOptional;
     std::string why = "no sizes were found that all guards admit";
     int64_t limit = 0;
     unsigned tooLarge = 0;
-    for (unsigned attempt = 0; attempt < 12; ++attempt) {
+    for (unsigned attempt = 0; attempt < (isOptional ? 4 : 12); ++attempt) {
       uint64_t seed = mix(options.seed, number * 64 + attempt);
       SizeKind kind = tooLarge > 3 ? SizeKind::Borders : tooLarge > 1 ? SizeKind::Primes : sizeKind;
       std::optional<Sizes> sizes = drawSizes(kernel, kind, options.sizes, seed);
@@ -117,20 +167,25 @@ private:
       Trial trial;
       trial.sizeKind = kind;
       bool isTooHuge = dataKind == DataKind::Huge && attempt > 1;
-      trial.dataKind = isTooHuge ? DataKind::Large : dataKind;
+      trial.kind.data = isTooHuge ? DataKind::Large : dataKind;
+      trial.kind.integers = planned.integers;
+      trial.kind.scalars = planned.scalars;
       trial.sizes = *sizes;
       trial.seed = seed;
       if (!limit)
         for (auto &[name, value] : *sizes)
           limit = std::max(limit, value);
       limit = std::max<int64_t>(limit, 1);
-      trial.integerLimit = limit;
+      trial.kind.integerLimit = limit;
       trial.tileSize = number % 2 ? 3 : 0;
       Step step = Step::Fine;
       for (unsigned chain = 0; chain < fewestChains && step == Step::Fine; ++chain)
         step = evaluateBoth(trial, chain, why);
       if (step == Step::Done)
         return false;
+      settle(step != Step::Fine                      ? Coverage::Kind::Dropped
+             : trial.kind.data == DataKind::Infinite ? Coverage::Kind::Infinite
+                                                     : Coverage::Kind::Finite);
       if (step == Step::Fine) {
         judgement.trials.push_back(std::move(trial));
         return true;
@@ -138,10 +193,17 @@ private:
       tooLarge += step == Step::TooLarge;
       limit = step == Step::SmallerIntegers ? std::max<int64_t>(limit / 2, 1) : 0;
     }
+    if (isOptional)
+      return true;
     // A kind of data may leave a program's domain; the other points still say something.
     failures.push_back(toString(sizeKind).str() + " sizes, " + toString(dataKind).str() +
                        " data: " + why);
     return true;
+  }
+
+  void settle(Coverage::Kind kind) {
+    first.settle(kind);
+    second.settle(kind);
   }
 
   Step explain(const Evaluation &run, const char *which, std::string &why) {
@@ -150,10 +212,12 @@ private:
     case Evaluation::Limit:
       return Step::TooLarge;
     case Evaluation::BadSubscript:
-      return Step::SmallerIntegers;
+      return isOptional ? Step::Again : Step::SmallerIntegers;
     case Evaluation::Unknown:
     case Evaluation::OutOfBounds: // of an access that the checker had proved
     case Evaluation::Undefined:
+      if (isOptional)
+        return Step::Again;
       finish(Verdict::Undecided, why);
       return Step::Done;
     default:
@@ -163,8 +227,8 @@ private:
 
   Step evaluateBoth(Trial &trial, unsigned chain, std::string &why) {
     Algebra algebra(mix(trial.seed, 7919 + chain));
-    Point point = drawPoint(kernel, trial.sizes, trial.dataKind, trial.integerLimit, trial.seed,
-                            algebra, options.hasPlainScalars);
+    Point point = drawPoint(kernel, trial.sizes, trial.kind, trial.seed, algebra, hints,
+                            options.hasPlainScalars);
     EvaluateOptions own = options.evaluate;
     own.tileSize = trial.tileSize;
     algebra.events.types = 0;
@@ -226,7 +290,7 @@ private:
         return Step::Fine;
       if (isSure)
         return differ(trial, mine, n, double(mine.integers[n]), double(theirs.integers[n]));
-      return doubtful(algebra, why);
+      return doubtful(trial, algebra, why);
     }
     const Number &x = mine.numbers[n], &y = theirs.numbers[n];
     trial.finite += x.kind == Number::Finite;
@@ -248,9 +312,10 @@ private:
     if (!isApart && algebra.same(x, y))
       return Step::Fine;
     if (!isSure) {
-      return doubtful(algebra, why);
+      return doubtful(trial, algebra, why);
     }
-    if (!areFinite && trial.dataKind == DataKind::Infinite) {
+    bool isNan = x.kind == Number::NotANumber || y.kind == Number::NotANumber;
+    if (isNan && trial.kind.data == DataKind::Infinite) {
       // Another order of sums may well meet inf - inf.
       judgement.differsAtInfinity = true;
       return Step::Fine;
@@ -269,10 +334,11 @@ private:
 
   /// Another point is drawn, and what differed here is not forgotten: points that are drawn until
   /// one agrees would prove nothing.
-  Step doubtful(const Algebra &algebra, std::string &why) {
+  Step doubtful(const Trial &trial, const Algebra &algebra, std::string &why) {
     why = "numbers are too close to be told apart, or too large (" + algebra.events.firstAmbiguous +
           ")";
-    doubt = why;
+    if (trial.kind.data != DataKind::Far) // whose numbers need not have a value
+      doubt = why;
     return Step::Again;
   }
 
@@ -285,10 +351,6 @@ private:
   }
 
   Step differ(const Trial &trial, const PointTensor &tensor, int64_t n, double a, double b) {
-    if (trial.dataKind == DataKind::Infinite) {
-      judgement.differsAtInfinity = true; // another order may well meet inf - inf
-      return Step::Fine;
-    }
     Counterexample example;
     example.trial = judgement.trials.size();
     example.output = tensor.name;
@@ -316,6 +378,15 @@ private:
     for (Subject *subject : {&first, &second})
       for (const std::string &text : subject->oneSided())
         untaken.insert(text);
+    // Conversions that saturate or wrap count where the other program has others.
+    if (auto mine = first.unboundConversions(), theirs = second.unboundConversions();
+        mine != theirs)
+      for (const auto &[types, others, name] :
+           {std::tuple(mine, theirs, "first"), std::tuple(theirs, mine, "second")})
+        for (const std::string &type : types)
+          if (types.count(type) > others.count(type))
+            untaken.insert("a conversion to " + type + " of the " + name +
+                           " program never met the border of the type");
     judgement.untaken.assign(untaken.begin(), untaken.end());
     if (judgement.trials.size() < 3)
       return finish(Verdict::Undecided,
@@ -362,7 +433,7 @@ private:
       if (!sizes)
         continue;
       Algebra algebra(seed);
-      Point point = drawPoint(other, *sizes, DataKind::Normal, 1, seed, algebra);
+      Point point = drawPoint(other, *sizes, {}, seed, algebra, hints);
       Evaluation run = first.run(point, algebra, own);
       if (run.problem == Evaluation::Refused)
         return run.message;
@@ -375,6 +446,8 @@ private:
   const EqualOptions &options;
   Judgement judgement;
   std::vector<std::string> failures;
+  Hints hints;
+  bool isOptional = false; // the point at hand
   bool isLessPrecise = false;
   std::string doubt; // why a difference was not taken for one
 };

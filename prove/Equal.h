@@ -25,6 +25,10 @@ class Subject {
 public:
   virtual ~Subject() = default;
   virtual Evaluation run(const Point &point, Algebra &algebra, const EvaluateOptions &options) = 0;
+  /// Whether the runs since the last call count.
+  virtual void settle(Coverage::Kind kind) = 0;
+  /// The types of conversions whose border was never met.
+  virtual std::multiset<std::string> unboundConversions() const { return {}; }
   /// Places of conditions that went one way alone in all runs.
   virtual std::vector<std::string> oneSided() const = 0;
   /// Bits of the mantissa that products are allowed to keep, by statements `precision`.
@@ -40,6 +44,10 @@ public:
     return evaluate(kernel, point.inputs, point.scalars, algebra, coverage, options);
   }
   std::vector<std::string> oneSided() const override { return coverage.oneSided(); }
+  void settle(Coverage::Kind kind) override { coverage.settle(kind); }
+  std::multiset<std::string> unboundConversions() const override {
+    return coverage.unboundConversions();
+  }
   unsigned productBits() const override;
   tgl::KernelOp guarded() const override { return kernel; }
 
@@ -60,10 +68,10 @@ llvm::StringRef toString(Verdict verdict);
 /// One point at which both were evaluated.
 struct Trial {
   SizeKind sizeKind;
-  DataKind dataKind;
+  PointKind kind;
   Sizes sizes;
   uint64_t seed = 0; // of the data; the primes' are mixed from it and the number of the chain
-  int64_t integerLimit = 0, tileSize = 0;
+  int64_t tileSize = 0;
   uint64_t elements = 0, finite = 0;
   double degree = 0; // of the outputs, at most
   /// The largest bound on the error that the first program makes in its types, to first order and

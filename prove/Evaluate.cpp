@@ -35,15 +35,59 @@ std::string tegula::prove::placeOf(Location location) {
   return "an operation without a place";
 }
 
+void Coverage::settle(Kind kind) {
+  for (auto &[place, way] : ways) {
+    if (kind == Kind::Finite)
+      way.sure |= way.pending & (WasFalse | WasTrue);
+    else if (kind == Kind::Infinite)
+      way.sure |= way.pending / AlwaysFalse;
+    way.pending = 0;
+  }
+}
+
+static bool isConversion(Operation *op) { return isa<tgl::ConvertOp, arith::FPToSIOp>(op); }
+
 std::vector<std::string> Coverage::oneSided() const {
   std::set<std::string> texts;
-  for (const auto &[op, way] : ways) {
-    if (way == (WasFalse | WasTrue) || way == 0)
+  for (const auto &[place, way] : ways) {
+    Operation *op = place.second;
+    if (way.sure == (WasFalse | WasTrue) || way.sure == 0 || isConversion(op))
       continue;
     texts.insert(placeOf(op->getLoc()) + ": '" + op->getName().getStringRef().str() +
-                 (way == WasTrue ? "' was never false" : "' was never true"));
+                 (way.sure == WasTrue ? "' was never false" : "' was never true"));
   }
   return {texts.begin(), texts.end()};
+}
+
+std::multiset<std::string> Coverage::unboundConversions() const {
+  std::multiset<std::string> types;
+  for (const auto &[place, way] : ways) {
+    if (way.sure != WasFalse || !isConversion(place.second))
+      continue;
+    auto convert = dyn_cast<tgl::ConvertOp>(place.second);
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << (convert ? convert.getTarget() : place.second->getResult(0).getType());
+    types.insert(text);
+  }
+  return types;
+}
+
+const ValueSet &Coverage::dataOf(tgl::KernelOp entry) {
+  if (!data) {
+    ValueSet from;
+    for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+      if (entry.getArgRole(i) != "out")
+        from.insert(entry.getBody().getArgument(i));
+    data = spread(entry->getParentOfType<ModuleOp>(), std::move(from));
+  }
+  return *data;
+}
+
+uint8_t *StepBuilder::conditionOf(Operation *op, ValueRange decisive) {
+  if (llvm::none_of(decisive, [&](Value value) { return data.contains(value); }))
+    return nullptr;
+  return &coverage.of({calls, op});
 }
 
 void Machine::stop(Evaluation::Problem why, const Twine &text) {
@@ -210,13 +254,56 @@ bool StepBuilder::block(mlir::Block &block, Steps &steps) {
   for (Operation &op : block) {
     if (machine.stopped)
       return false;
-    if (operation(&op, steps))
+    if (operation(&op, steps)) {
+      if (auto found = later.find(&op); found != later.end()) {
+        llvm::append_range(steps, found->second);
+        later.erase(&op);
+      }
       continue;
+    }
     fail(Evaluation::Unknown, placeOf(op.getLoc()) + ": '" + op.getName().getStringRef() +
                                   "' has no exact meaning here");
     return false;
   }
   return true;
+}
+
+/// The select that alone uses a value, maybe through operations on elements, as one that it chooses
+/// from; null where there is none.
+static arith::SelectOp chooserOf(Value value, bool &isFirst) {
+  while (value.hasOneUse()) {
+    OpOperand &use = *value.use_begin();
+    Operation *user = use.getOwner();
+    if (user->getBlock() != value.getDefiningOp()->getBlock() || user->getNumResults() != 1 ||
+        user->getNumRegions() != 0 || isa<tgl::ReadOp, tgl::CallOp>(user))
+      return {};
+    if (auto select = dyn_cast<arith::SelectOp>(user); select && use.getOperandNumber() > 0) {
+      isFirst = use.getOperandNumber() == 1;
+      return select;
+    }
+    value = user->getResult(0);
+  }
+  return {};
+}
+
+void StepBuilder::whereChosen(Operation *op, Steps &steps, Step marks) {
+  std::vector<std::pair<Slot, bool>> conditions;
+  Operation *last = nullptr;
+  bool isFirst = false;
+  for (auto select = chooserOf(op->getResult(0), isFirst); select;
+       select = chooserOf(select.getResult(), isFirst)) {
+    conditions.push_back({slotOf(select.getCondition()), isFirst});
+    last = select;
+  }
+  if (!last) {
+    steps.push_back(std::move(marks));
+    return;
+  }
+  later[last].push_back([=](Machine &machine) {
+    if (llvm::all_of(conditions,
+                     [&](auto &one) { return bool(machine.integers[one.first]) == one.second; }))
+      marks(machine);
+  });
 }
 
 bool StepBuilder::operation(Operation *op, Steps &steps) {
@@ -235,7 +322,7 @@ bool StepBuilder::operation(Operation *op, Steps &steps) {
 /// The callee's body in place of the call.
 bool StepBuilder::call(tgl::CallOp call, Steps &steps) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<tgl::KernelOp>(call, call.getCalleeAttr());
-  if (!callee || depth > 64)
+  if (!callee || calls.size() > 64)
     return false;
   for (auto [parameter, argument] :
        llvm::zip_equal(callee.getBody().getArguments(), call.getArgs())) {
@@ -244,9 +331,9 @@ bool StepBuilder::call(tgl::CallOp call, Steps &steps) {
     else
       slots[parameter] = slotOf(argument);
   }
-  ++depth;
+  calls.push_back(call);
   bool good = block(callee.getBody().front(), steps);
-  --depth;
+  calls.pop_back();
   return good || machine.stopped;
 }
 
@@ -260,7 +347,7 @@ public:
   Launch(tgl::KernelOp kernel, llvm::ArrayRef<PointTensor> inputs,
          llvm::ArrayRef<PointScalar> scalars, Machine &machine, Coverage &coverage)
       : kernel(kernel), inputs(inputs), scalars(scalars), machine(machine),
-        builder(machine, coverage) {}
+        builder(machine, coverage, coverage.dataOf(kernel)) {}
 
   void run() {
     if (!matchInputs() || !bindSizes() || !checkGuards() || !bindArguments())

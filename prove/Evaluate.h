@@ -16,7 +16,11 @@
 #include "ir/DTypes.h"
 #include "ir/tgl/Tgl.h"
 #include "prove/Number.h"
+#include "llvm/ADT/DenseSet.h"
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,17 +40,43 @@ struct PointTensor {
 
 using PointScalar = std::variant<int64_t, Number>;
 
-/// Which ways the conditions on numbers of a program have gone, over all evaluations.
+/// Values that follow from others: what is computed of them, and tensors that hold such values.
+using ValueSet = llvm::DenseSet<mlir::Value>;
+ValueSet spread(mlir::ModuleOp module, ValueSet from);
+
+/// Which ways the conditions on data of a program have gone, over all evaluations that count.
 class Coverage {
 public:
-  enum : uint8_t { WasFalse = 1, WasTrue = 2 };
-  uint8_t &of(mlir::Operation *op) { return ways[op]; }
-  /// Places of conditions that went one way alone: `f.tgl:3:5 was never true`.
+  /// `Always...` counts where data are infinite, too.
+  enum : uint8_t { WasFalse = 1, WasTrue = 2, AlwaysFalse = 4, AlwaysTrue = 8 };
+  /// An operation at the end of the calls that lead to it.
+  using Place = std::pair<std::vector<mlir::Operation *>, mlir::Operation *>;
+  uint8_t &of(const Place &place) { return ways[place].pending; }
+
+  enum class Kind { Dropped, Finite, Infinite };
+  /// Whether the evaluation since the last call counts.
+  void settle(Kind kind);
+  /// Places of conditions that went one way alone: `f.tgl:3:5 was never true`. Conversions that
+  /// never met the border of their type are left out.
   std::vector<std::string> oneSided() const;
+  /// The types of conversions whose border was never met, one for each conversion.
+  std::multiset<std::string> unboundConversions() const;
+  /// What follows from the data of the entry kernel.
+  const ValueSet &dataOf(tgl::KernelOp entry);
 
 private:
-  std::map<mlir::Operation *, uint8_t> ways; // whose elements stay where they are
+  struct Ways {
+    uint8_t pending = 0, sure = 0;
+  };
+  std::map<Place, Ways> ways; // whose elements stay where they are
+  std::optional<ValueSet> data;
 };
+
+/// Marks which way a condition went; none where `ways` is null.
+inline void note(uint8_t *ways, bool is, bool countsAlways = false) {
+  if (ways)
+    *ways |= uint8_t((is ? Coverage::WasTrue : Coverage::WasFalse) * (countsAlways ? 5 : 1));
+}
 
 struct Evaluation {
   enum Problem {

@@ -88,7 +88,14 @@ struct Captures {
 
 class StepBuilder {
 public:
-  StepBuilder(Machine &machine, Coverage &coverage) : machine(machine), coverage(coverage) {}
+  StepBuilder(Machine &machine, Coverage &coverage, const ValueSet &data)
+      : machine(machine), coverage(coverage), data(data) {}
+
+  /// Marks of a condition; null where sizes, places and constants alone decide it.
+  uint8_t *conditionOf(mlir::Operation *op, mlir::ValueRange decisive);
+  /// Runs `marks` where the result of `op` is chosen by all selects that it goes through alone:
+  /// what happens to a value that is thrown away says nothing.
+  void whereChosen(mlir::Operation *op, Steps &steps, Step marks);
 
   bool block(mlir::Block &block, Steps &steps);
   /// Whether a value is a Number.
@@ -104,6 +111,7 @@ public:
 
   Machine &machine;
   Coverage &coverage;
+  const ValueSet &data;
   llvm::StringMap<int64_t> sizes;
   llvm::DenseMap<mlir::Value, Slot> slots;
   llvm::DenseMap<mlir::Value, unsigned> tensorIds;
@@ -111,7 +119,8 @@ public:
 private:
   bool operation(mlir::Operation *op, Steps &steps);
   bool call(tgl::CallOp call, Steps &steps);
-  unsigned depth = 0;
+  std::vector<mlir::Operation *> calls;           // around what is built
+  llvm::DenseMap<mlir::Operation *, Steps> later; // marks that wait for a select's condition
 };
 
 // One for each group of operations; false where the operation is none of the group.
@@ -122,6 +131,10 @@ bool buildScan(StepBuilder &builder, mlir::Operation *op, Steps &steps);
 bool buildFloats(StepBuilder &builder, mlir::Operation *op, Steps &steps);
 bool buildIntegers(StepBuilder &builder, mlir::Operation *op, Steps &steps);
 bool buildConversions(StepBuilder &builder, mlir::Operation *op, Steps &steps);
+
+/// Whether a value is infinity, or a condition that asks for infinite numbers or nan.
+bool isInfinity(mlir::Value value);
+bool asksForInfinity(mlir::Value condition);
 
 /// An integer of this type as it is kept: sign-extended (i1: 0 or 1).
 int64_t keptAs(mlir::Type type, int64_t value);

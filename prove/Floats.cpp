@@ -14,6 +14,23 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::prove;
 
+bool tegula::prove::isInfinity(Value value) {
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+  return number && number.getValue().isInfinity();
+}
+
+bool tegula::prove::asksForInfinity(Value condition) {
+  Operation *op = condition.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<arith::CmpFOp>(op))
+    return llvm::any_of(op->getOperands(), isInfinity);
+  if (isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op))
+    return llvm::any_of(op->getOperands(), asksForInfinity);
+  return isa<math::IsNaNOp, math::IsInfOp, math::IsFiniteOp>(op);
+}
+
 namespace {
 /// Makes the step of one operation on Numbers.
 struct Emitter {
@@ -37,20 +54,46 @@ struct Emitter {
   bool opaque(Algebra::Opaque function) const {
     return unary([=](Algebra &algebra, const Number &x) { return algebra.opaque(function, x); });
   }
+  /// One way it changes a number, the other way it gives one that is not 0.
   bool rounding(Algebra::Rounding how) const {
-    return unary([=](Algebra &algebra, const Number &x) { return algebra.round(how, x); });
+    uint8_t *ways = builder.conditionOf(op, op->getOperands());
+    return unary([=](Algebra &algebra, const Number &x) {
+      Number whole = algebra.round(how, x);
+      if (x.kind == Number::Finite && whole.real != x.real)
+        note(ways, true);
+      if (x.kind == Number::Finite && whole.real != 0)
+        note(ways, false);
+      return whole;
+    });
   }
-
-  /// Whether data, and not sizes and constants alone, decide between two.
-  static bool isData(const Number &x, const Number &y) {
-    return x.kind != Number::Finite || y.kind != Number::Finite || x.numerator + y.numerator > 0;
+  /// `fn`, where the sign of operand `k` decides.
+  template <typename Fn> bool signOf(unsigned k, Fn fn) const {
+    bool asks = llvm::all_of(op->getUsers(), [](Operation *user) {
+      return isa<arith::CmpFOp>(user) && asksForInfinity(user->getResult(0));
+    });
+    uint8_t *ways = asks ? nullptr : builder.conditionOf(op, op->getOperand(k));
+    Slot a = in(0), b = in(op->getNumOperands() - 1), sign = in(k), r = out();
+    steps.push_back([=](Machine &m) {
+      const Number &x = m.numbers[sign];
+      if (x.kind == Number::Finite && x.real != 0)
+        note(ways, x.real < 0);
+      m.numbers[r] = fn(m.algebra, m.numbers[a], m.numbers[b]);
+    });
+    return true;
   }
 
   /// The larger or smaller of two; where `skipsNan`, the number where the other one is nan.
   bool extremum(bool isMax, bool skipsNan) const {
-    uint8_t &ways = builder.coverage.of(op);
+    uint8_t *ways = builder.conditionOf(op, op->getOperands());
     Slot a = in(0), b = in(1), r = out();
-    steps.push_back([=, &ways](Machine &m) {
+    if (ways)
+      builder.whereChosen(op, steps, [=](Machine &m) {
+        const Number &x = m.numbers[a], &y = m.numbers[b];
+        Comparison comparison = m.algebra.compare(x, y);
+        if (comparison == Comparison::Less || comparison == Comparison::Greater)
+          note(ways, comparison == (isMax ? Comparison::Less : Comparison::Greater));
+      });
+    steps.push_back([=](Machine &m) {
       const Number &x = m.numbers[a], &y = m.numbers[b];
       if (skipsNan && (x.kind == Number::NotANumber || y.kind == Number::NotANumber)) {
         m.numbers[r] = x.kind == Number::NotANumber ? y : x;
@@ -62,22 +105,18 @@ struct Emitter {
         return;
       }
       bool takesSecond = comparison == (isMax ? Comparison::Less : Comparison::Greater);
-      if (isData(x, y))
-        ways |= comparison == Comparison::Equal ? Coverage::WasTrue | Coverage::WasFalse
-                : takesSecond                   ? Coverage::WasTrue
-                                                : Coverage::WasFalse;
       m.numbers[r] = takesSecond ? y : x;
     });
     return true;
   }
 
   bool compare(arith::CmpFPredicate predicate) const {
-    uint8_t &ways = builder.coverage.of(op);
+    uint8_t *ways = builder.conditionOf(op, op->getOperands());
+    bool countsAlways = asksForInfinity(op->getResult(0));
     Slot a = in(0), b = in(1), r = out();
-    steps.push_back([=, &ways](Machine &m) {
+    steps.push_back([=](Machine &m) {
       bool is = holds(predicate, m.algebra.compare(m.numbers[a], m.numbers[b]));
-      if (isData(m.numbers[a], m.numbers[b]))
-        ways |= is ? Coverage::WasTrue : Coverage::WasFalse;
+      note(ways, is, countsAlways);
       m.integers[r] = is;
     });
     return true;
@@ -270,15 +309,21 @@ static bool buildFunctions(const Emitter &emit) {
   Slot in = noSlot, out = noSlot;
   auto predicate = [&](auto fn) {
     in = emit.in(0), out = emit.out();
-    emit.steps.push_back([=](Machine &m) { m.integers[out] = fn(m.numbers[in].kind); });
+    uint8_t *ways = emit.builder.conditionOf(emit.op, emit.op->getOperands());
+    emit.steps.push_back([=](Machine &m) {
+      bool is = fn(m.numbers[in].kind);
+      note(ways, is, /*countsAlways=*/true);
+      m.integers[out] = is;
+    });
     return true;
   };
   return llvm::TypeSwitch<Operation *, bool>(emit.op)
-      .Case<math::AbsFOp>(
-          [&](auto) { return emit.unary([](Algebra &m, const Number &x) { return m.abs(x); }); })
+      .Case<math::AbsFOp>([&](auto) {
+        return emit.signOf(0, [](Algebra &m, const Number &x, const Number &) { return m.abs(x); });
+      })
       .Case<math::CopySignOp>([&](auto) {
-        return emit.binary(
-            [](Algebra &m, const Number &a, const Number &b) { return m.copySign(a, b); });
+        return emit.signOf(
+            1, [](Algebra &m, const Number &a, const Number &b) { return m.copySign(a, b); });
       })
       .Case<math::Atan2Op>([&](auto) {
         return emit.binary(

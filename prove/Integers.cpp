@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "prove/EvaluateImpl.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace tegula;
@@ -47,6 +48,32 @@ struct Emitter {
     });
     return true;
   }
+  /// Of two booleans; the result is a condition as a whole.
+  template <typename Fn> bool logic(Fn fn) const {
+    Slot a = in(0), b = in(1), r = out();
+    Type width = type();
+    uint8_t *ways = width.isInteger(1) ? builder.conditionOf(op, op->getOperands()) : nullptr;
+    bool countsAlways = asksForInfinity(op->getResult(0));
+    steps.push_back([=](Machine &m) {
+      m.integers[r] = keptAs(width, int64_t(fn(width, m.integers[a], m.integers[b])));
+      note(ways, m.integers[r], countsAlways);
+    });
+    return true;
+  }
+  /// The larger or smaller of two, which is a condition.
+  template <typename Fn> bool extremum(Fn takesSecond) const {
+    Slot a = in(0), b = in(1), r = out();
+    Type width = type();
+    uint8_t *ways = builder.conditionOf(op, op->getOperands());
+    steps.push_back([=](Machine &m) {
+      int64_t x = m.integers[a], y = m.integers[b];
+      bool is = takesSecond(width, x, y);
+      if (x != y)
+        note(ways, is);
+      m.integers[r] = is ? y : x;
+    });
+    return true;
+  }
   /// As above; nothing sensible by zero, which the checker keeps programs from.
   template <typename Fn> bool division(Fn fn) const {
     Slot a = in(0), b = in(1), r = out();
@@ -62,10 +89,13 @@ struct Emitter {
   bool compare(arith::CmpIPredicate predicate) const {
     Slot a = in(0), b = in(1), r = out();
     Type width = op->getOperand(0).getType();
+    uint8_t *ways = builder.conditionOf(op, op->getOperands());
     steps.push_back([=](Machine &m) {
       int64_t x = asSigned(width, m.integers[a]), y = asSigned(width, m.integers[b]);
       uint64_t ux = asUnsigned(width, m.integers[a]), uy = asUnsigned(width, m.integers[b]);
-      m.integers[r] = holds(predicate, x, y, ux, uy);
+      bool is = holds(predicate, x, y, ux, uy);
+      note(ways, is);
+      m.integers[r] = is;
     });
     return true;
   }
@@ -113,26 +143,28 @@ static bool buildArithmetic(const Emitter &emit) {
       .Case<arith::MulIOp>(
           [&](auto) { return emit.binary([](Type, uint64_t a, uint64_t b) { return a * b; }); })
       .Case<arith::AndIOp>(
-          [&](auto) { return emit.binary([](Type, int64_t a, int64_t b) { return a & b; }); })
+          [&](auto) { return emit.logic([](Type, int64_t a, int64_t b) { return a & b; }); })
       .Case<arith::OrIOp>(
-          [&](auto) { return emit.binary([](Type, int64_t a, int64_t b) { return a | b; }); })
+          [&](auto) { return emit.logic([](Type, int64_t a, int64_t b) { return a | b; }); })
       .Case<arith::XOrIOp>(
-          [&](auto) { return emit.binary([](Type, int64_t a, int64_t b) { return a ^ b; }); })
+          [&](auto) { return emit.logic([](Type, int64_t a, int64_t b) { return a ^ b; }); })
       .Case<arith::MaxSIOp>([&](auto) {
-        return emit.binary([](Type type, int64_t a, int64_t b) {
-          return asSigned(type, a) > asSigned(type, b) ? a : b;
-        });
+        return emit.extremum(
+            [](Type type, int64_t a, int64_t b) { return asSigned(type, a) < asSigned(type, b); });
       })
       .Case<arith::MinSIOp>([&](auto) {
-        return emit.binary([](Type type, int64_t a, int64_t b) {
-          return asSigned(type, a) < asSigned(type, b) ? a : b;
-        });
+        return emit.extremum(
+            [](Type type, int64_t a, int64_t b) { return asSigned(type, a) > asSigned(type, b); });
       })
       .Case<arith::MaxUIOp>([&](auto) {
-        return emit.binary([](Type, uint64_t a, uint64_t b) { return std::max(a, b); });
+        return emit.extremum([](Type type, int64_t a, int64_t b) {
+          return asUnsigned(type, a) < asUnsigned(type, b);
+        });
       })
       .Case<arith::MinUIOp>([&](auto) {
-        return emit.binary([](Type, uint64_t a, uint64_t b) { return std::min(a, b); });
+        return emit.extremum([](Type type, int64_t a, int64_t b) {
+          return asUnsigned(type, a) > asUnsigned(type, b);
+        });
       })
       .Case<arith::ShLIOp>([&](auto) {
         return emit.binary([](Type type, uint64_t a, int64_t b) {
@@ -191,6 +223,11 @@ bool tegula::prove::buildIntegers(StepBuilder &builder, Operation *op, Steps &st
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](arith::SelectOp) {
         Slot c = emit.in(0), a = emit.in(1), b = emit.in(2), r = emit.out();
+        if (uint8_t *ways = builder.conditionOf(op, op->getOperand(0))) {
+          bool countsAlways = asksForInfinity(op->getOperand(0));
+          builder.whereChosen(op, steps,
+                              [=](Machine &m) { note(ways, m.integers[c], countsAlways); });
+        }
         if (StepBuilder::isNumber(op->getResult(0)))
           steps.push_back([=](Machine &m) { m.numbers[r] = m.numbers[m.integers[c] ? a : b]; });
         else
@@ -204,7 +241,10 @@ bool tegula::prove::buildIntegers(StepBuilder &builder, Operation *op, Steps &st
         return convert([](Type type, int64_t value) { return int64_t(asUnsigned(type, value)); });
       })
       .Case<math::AbsIOp>([&](auto) {
-        return convert([](Type, int64_t value) {
+        uint8_t *ways = builder.conditionOf(op, op->getOperands());
+        return convert([=](Type, int64_t value) {
+          if (value)
+            note(ways, value < 0);
           return int64_t(value < 0 ? 0 - uint64_t(value) : uint64_t(value));
         });
       })
@@ -223,11 +263,20 @@ static int64_t toIntegerType(Algebra &algebra, const Number &value, DType type, 
   return saturate(whole, type);
 }
 
+/// Whether a conversion to an integer type meets the border of the type.
+static bool isBeyond(const Number &value, DType type) {
+  if (value.kind != Number::Finite || std::fabs(value.real) >= 0x1p63L)
+    return true;
+  auto whole = int64_t(value.real);
+  return type == DType::U64 ? whole < 0 : saturate(whole, type) != whole;
+}
+
 static bool buildConvert(StepBuilder &builder, tgl::ConvertOp op, Steps &steps) {
   Slot a = builder.slotOf(op.getValue()), r = builder.slotOf(op.getResult());
   DType target = *dtypeOf(op.getTarget());
   bool fromFloat = StepBuilder::isNumber(op.getValue()), nearest = op.getNearest();
   Type to = op.getType();
+  uint8_t *ways = builder.conditionOf(op, op->getOperands());
   static const auto relativeError = [](DType type) {
     return type == DType::F16      ? 0x1p-11
            : type == DType::BF16   ? 0x1p-8
@@ -249,6 +298,8 @@ static bool buildConvert(StepBuilder &builder, tgl::ConvertOp op, Steps &steps) 
                       : nearest               ? saturate(m.integers[a], target)
                                               : wrap(m.integers[a], target);
       m.integers[r] = keptAs(to, value);
+      if (target != DType::Bool)
+        note(ways, fromFloat ? isBeyond(m.numbers[a], target) : value != m.integers[a]);
     });
   return true;
 }
@@ -299,7 +350,9 @@ bool tegula::prove::buildConversions(StepBuilder &builder, Operation *op, Steps 
       .Case<arith::FPToSIOp>([&](auto) {
         Slot a = in();
         DType type = isNarrow(op->getResult(0).getType()) ? DType::I32 : DType::I64;
+        uint8_t *ways = builder.conditionOf(op, op->getOperands());
         steps.push_back([=](Machine &m) {
+          note(ways, isBeyond(m.numbers[a], type));
           m.integers[out] = toIntegerType(m.algebra, m.numbers[a], type, false);
         });
         return true;

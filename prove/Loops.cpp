@@ -182,7 +182,11 @@ private:
   void points(Machine &machine, llvm::function_ref<void()> fn) const {
     forPoints(machine, axes, [&] {
       runSteps(machine, *body);
-      if (!machine.stopped && (filter == noSlot || machine.integers[filter]))
+      if (machine.stopped)
+        return;
+      bool counts = filter == noSlot || machine.integers[filter];
+      note(ways, counts);
+      if (counts)
         fn();
     });
   }
@@ -279,8 +283,10 @@ bool tegula::prove::buildReduce(StepBuilder &builder, Operation *op, Steps &step
   step.isUnbiased = reduce.getUnbiased();
   step.value = builder.slotOf(reduce.getReduced());
   step.isFloat = StepBuilder::isNumber(reduce.getReduced());
-  if (reduce.getFilter())
+  if (reduce.getFilter()) {
     step.filter = builder.slotOf(reduce.getFilter());
+    step.ways = builder.conditionOf(op, reduce.getFilter());
+  }
   step.type = reduce.getType();
   step.out = builder.slotOf(reduce.getResult());
   if (variesLessThanItsPlace(op))

@@ -352,9 +352,19 @@ public:
 };
 } // namespace
 
+void ReferenceSubject::settle(Coverage::Kind kind) {
+  if (kind == Coverage::Kind::Finite)
+    for (auto [k, condition] : enumerate(ways)) {
+      if (k == sureWays.size())
+        sureWays.push_back({condition.first, 0});
+      sureWays[k].second |= condition.second;
+    }
+  ways.clear();
+}
+
 std::vector<std::string> ReferenceSubject::oneSided() const {
   std::vector<std::string> texts;
-  for (const auto &[fn, way] : ways)
+  for (const auto &[fn, way] : sureWays)
     if (way == Coverage::WasTrue || way == Coverage::WasFalse)
       texts.push_back("the reference's '" + fn +
                       (way == Coverage::WasTrue ? "' was never false" : "' was never true"));

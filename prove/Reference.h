@@ -45,6 +45,7 @@ public:
       : process(process), path(std::move(path)), kernel(kernel), constants(std::move(constants)) {}
 
   Evaluation run(const Point &point, Algebra &algebra, const EvaluateOptions &options) override;
+  void settle(Coverage::Kind kind) override;
   std::vector<std::string> oneSided() const override;
 
 private:
@@ -56,7 +57,8 @@ private:
   tgl::KernelOp kernel;
   FixedArguments constants;
   std::map<std::string, llvm::json::Value> programs; // by question
-  std::vector<std::pair<std::string, uint8_t>> ways; // of conditions, in order
+  std::vector<std::pair<std::string, uint8_t>> ways; // of conditions, in order, since `settle`
+  std::vector<std::pair<std::string, uint8_t>> sureWays;
 };
 
 } // namespace tegula::prove

@@ -102,7 +102,7 @@ TEST(Number, BoundsHoldMeasuredErrors) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Sizes sizes{{"M", 5}, {"N", int64_t(1 + seed)}};
     Algebra algebra(seed);
-    Point point = drawPoint(kernel, sizes, DataKind::Normal, 1, seed, algebra);
+    Point point = drawPoint(kernel, sizes, {}, seed, algebra, hintsOf({kernel}));
     Coverage coverage;
     Evaluation exact = evaluate(kernel, point.inputs, {}, algebra, coverage, {});
     ASSERT_EQ(exact.problem, Evaluation::None) << exact.message;
