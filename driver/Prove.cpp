@@ -17,7 +17,9 @@
 #include "prove/Certificate.h"
 #include "prove/EvaluateImpl.h"
 #include "prove/Reference.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <set>
 
 using namespace llvm;
 
@@ -80,6 +82,8 @@ struct Program {
   std::string plain, scheduled;
   mlir::OwningOpRef<mlir::ModuleOp> plainModule, scheduledModule;
   std::vector<checked::Constant> constants;
+  /// What -p, --type, --with and -d may be about.
+  std::vector<std::string> constantNames, typeNames, optionalNames, sizeNames;
 };
 } // namespace
 
@@ -131,6 +135,15 @@ static ExitCode loadProgram(const Question &question, StringRef file, bool wants
   if (!*compiled)
     return ExitWrongProgram;
   program.constants = (*compiled)->constants;
+  Signature signature(*loaded->module->entry(question.kernel));
+  for (const Signature::Parameter &parameter : signature.parameters) {
+    if (parameter.isOptional && parameter.kind == Signature::Parameter::Tensor)
+      program.optionalNames.push_back(parameter.name);
+    if (parameter.kind == Signature::Parameter::Constant ||
+        parameter.kind == Signature::Parameter::Tuple)
+      program.constantNames.push_back(parameter.name);
+  }
+  program.typeNames = signature.genericTypes;
   auto parse = [&](StringRef stage, std::string &text) -> mlir::OwningOpRef<mlir::ModuleOp> {
     text = (*compiled)->stages[stage.str()];
     return mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context));
@@ -142,7 +155,52 @@ static ExitCode loadProgram(const Question &question, StringRef file, bool wants
     errs() << "tegula: the IR of '" << file << "' cannot be read back\n";
     return ExitInternalError;
   }
+  for (mlir::Attribute attr : entryOf(*program.plainModule).getSizeAttrs())
+    program.sizeNames.push_back(cast<tgl::SizeAttr>(attr).getName().str());
   return ExitSuccess;
+}
+
+/// Whether each name of an option is one that a program has. False, with the reason on standard
+/// error, where one is not.
+static bool knowsAll(StringRef option, ArrayRef<std::string> names,
+                     std::vector<std::string> Program::*known, const Program &first,
+                     const Program &second) {
+  for (const std::string &name : names) {
+    if (is_contained(first.*known, name) || is_contained(second.*known, name))
+      continue;
+    errs() << "tegula: " << option << ": no program has '" << name << "'\n";
+    return false;
+  }
+  return true;
+}
+
+static bool knowsNames(const Question &question, const Program &first, const Program &second) {
+  auto namesOf = [](const auto &settings) {
+    std::vector<std::string> names;
+    for (const auto &setting : settings)
+      names.push_back(std::string(setting.first));
+    return names;
+  };
+  prove::Sizes sizes;
+  decltype(InstanceOptions::constants) constants;
+  std::map<std::string, checked::DType> types;
+  return parseSizes(question.sizes, sizes) && parseConstants(question.constants, constants) &&
+         parseTypes(question.types, types) &&
+         knowsAll("-d", namesOf(sizes), &Program::sizeNames, first, second) &&
+         knowsAll("-p", namesOf(constants), &Program::constantNames, first, second) &&
+         knowsAll("--type", namesOf(types), &Program::typeNames, first, second) &&
+         knowsAll("--with", question.optionals, &Program::optionalNames, first, second);
+}
+
+/// Says which optional tensors the verdict does not speak of.
+static std::string leftOut(const Question &question, const Program &first, const Program &second) {
+  std::vector<std::string> names;
+  for (const Program *program : {&first, &second})
+    for (const std::string &name : program->optionalNames)
+      if (!is_contained(question.optionals, name) && !is_contained(names, name))
+        names.push_back(name);
+  return names.empty() ? ""
+                       : "  without optional tensors (--with=" + join(names, ",") + " has them)\n";
 }
 
 /// Parameters that are read must agree in role, kind and rank; in their order.
@@ -193,6 +251,17 @@ static json::Object questionJson(const Question &question) {
                       {"with", textsJson(question.optionals)},
                       {"rank", int64_t(question.rank)},
                       {"seed", int64_t(question.seed)}};
+}
+
+/// Of all that decides the answer but the programs, whose texts have hashes of their own.
+static std::string hashOfQuestion(const Question &question) {
+  json::Object object = questionJson(question);
+  object.erase("file");
+  object.erase("against");
+  object["is_reference"] = StringRef(question.against).ends_with(".py");
+  object["tegula"] = TEGULA_VERSION;
+  object["version"] = 1;
+  return prove::hashOf(formatv("{0}", json::Value(std::move(object))).str());
 }
 
 static ExitCode codeOf(prove::Verdict verdict) {
@@ -273,25 +342,31 @@ static ExitCode answer(const Question &question, json::Object &certificate, std:
   options.seed = question.seed;
   if (!parseSizes(question.sizes, options.sizes))
     return ExitWrongCall;
+  bool isReference = StringRef(question.against).ends_with(".py");
+  if (!question.scheduled && !isReference)
+    if (ExitCode code = loadProgram(question, question.against, false, context, second))
+      return code;
+  if (!knowsNames(question, first, second))
+    return ExitWrongCall;
   tgl::KernelOp kernel = entryOf(*first.plainModule);
   prove::Judgement judgement;
-  json::Object hashes{{"file", first.textHash}, {"tgl", prove::hashOf(first.plain)}};
+  json::Object hashes{{"file", first.textHash},
+                      {"tgl", prove::hashOf(first.plain)},
+                      {"question", hashOfQuestion(question)}};
   if (question.scheduled) {
     judgement = compareKernels(kernel, entryOf(*first.scheduledModule), true, options);
     hashes["scheduled"] = prove::hashOf(first.scheduled);
-  } else if (StringRef(question.against).ends_with(".py")) {
+  } else if (isReference) {
     std::string hash;
     if (ExitCode code = compareWithReference(question, first, options, judgement, hash))
       return code;
     hashes["against"] = hash;
   } else {
-    if (ExitCode code = loadProgram(question, question.against, false, context, second))
-      return code;
     judgement = compareKernels(kernel, entryOf(*second.plainModule), false, options);
     hashes["against"] = second.textHash;
     hashes["against_tgl"] = prove::hashOf(second.plain);
   }
-  words = prove::toText(judgement);
+  words = prove::toText(judgement) + leftOut(question, first, second);
   certificate = json::Object{
       {"schema", "tegula.certificate"}, {"version", 1},
       {"tegula", TEGULA_VERSION},       {"question", questionJson(question)},
@@ -299,13 +374,54 @@ static ExitCode answer(const Question &question, json::Object &certificate, std:
   return codeOf(judgement.verdict);
 }
 
-static std::vector<std::string> textsOf(const json::Object &object, StringRef key) {
-  std::vector<std::string> texts;
-  if (const json::Array *array = object.getArray(key))
-    for (const json::Value &value : *array)
-      if (std::optional<StringRef> text = value.getAsString())
-        texts.push_back(text->str());
-  return texts;
+/// The question of a certificate. Nothing, with the reason on standard error, where a key is not
+/// known, is missing, or has a value of another type.
+static std::optional<Question> questionOf(const json::Object &asked) {
+  Question question;
+  std::string wrong;
+  auto check = [&](StringRef key, bool isFine) {
+    if (!isFine && wrong.empty())
+      wrong = key.str();
+  };
+  auto text = [&](StringRef key, std::string &into) {
+    std::optional<StringRef> value = asked.getString(key);
+    check(key, value.has_value());
+    into = value.value_or("").str();
+  };
+  auto texts = [&](StringRef key, std::vector<std::string> &into) {
+    const json::Array *array = asked.getArray(key);
+    check(key, array);
+    for (const json::Value &value : array ? *array : json::Array()) {
+      check(key, value.getAsString().has_value());
+      into.push_back(value.getAsString().value_or("").str());
+    }
+  };
+  text("file", question.path);
+  text("against", question.against);
+  text("kernel", question.kernel);
+  text("target", question.target);
+  texts("sizes", question.sizes);
+  texts("constants", question.constants);
+  texts("types", question.types);
+  texts("with", question.optionals);
+  std::optional<bool> isScheduled = asked.getBoolean("scheduled");
+  std::optional<int64_t> ownRank = asked.getInteger("rank"), ownSeed = asked.getInteger("seed");
+  check("scheduled", isScheduled.has_value());
+  check("rank", ownRank && *ownRank >= 0 && *ownRank <= UINT32_MAX);
+  check("seed", ownSeed.has_value());
+  question.scheduled = isScheduled.value_or(false);
+  question.rank = unsigned(ownRank.value_or(1));
+  question.seed = uint64_t(ownSeed.value_or(0));
+  check("against", question.against.empty() == question.scheduled);
+  check("target", question.target == "cpu" || isDeviceTarget(question.target));
+  json::Object known = questionJson(question);
+  for (const auto &[key, value] : asked)
+    check(StringRef(key), known.get(key));
+  if (wrong.empty())
+    return question;
+  errs() << "tegula: '" << certificatePath << "': its question's '" << wrong
+         << "' is unknown, missing or has no such value\n";
+  return std::nullopt;
 }
 
 /// Asks again what a certificate answers, and holds the answers against each other.
@@ -324,37 +440,34 @@ static ExitCode repeat() {
     errs() << "tegula: '" << certificatePath << "' is no certificate of this version\n";
     return ExitWrongCall;
   }
-  Question question;
-  auto take = [&](StringRef key, std::string &into) {
-    into = asked->getString(key).value_or("").str();
-  };
-  take("file", question.path);
-  take("against", question.against);
-  take("kernel", question.kernel);
-  take("target", question.target);
+  std::optional<Question> question = questionOf(*asked);
+  if (!question)
+    return ExitWrongCall;
+  // The programs may have moved; what they say is held against their hashes.
+  json::Value before = json::Value(json::Object(*given));
+  json::Object &named = *before.getAsObject()->getObject("question");
   if (!path.empty())
-    question.path = path;
+    named["file"] = question->path = path;
   if (!against.empty())
-    question.against = against;
-  question.scheduled = asked->getBoolean("scheduled").value_or(false);
-  question.sizes = textsOf(*asked, "sizes");
-  question.constants = textsOf(*asked, "constants");
-  question.types = textsOf(*asked, "types");
-  question.optionals = textsOf(*asked, "with");
-  question.rank = unsigned(asked->getInteger("rank").value_or(1));
-  question.seed = uint64_t(asked->getInteger("seed").value_or(0));
+    named["against"] = question->against = against;
   json::Object found;
   std::string words;
-  ExitCode code = answer(question, found, words);
+  ExitCode code = answer(*question, found, words);
   if (found.empty())
     return code;
   bool isSame = true;
-  for (StringRef part : {"sha256", "equal"}) {
-    const json::Value *before = given->get(part), *now = found.get(part);
-    if (before && *before == *now)
-      continue;
+  auto tell = [&](StringRef part) {
     isSame = false;
     errs() << "tegula: the certificate's '" << part << "' is not what is found now\n";
+  };
+  std::set<std::string> parts;
+  for (const json::Object *object : {before.getAsObject(), &found})
+    for (const auto &[key, value] : *object)
+      parts.insert(StringRef(key).str());
+  for (const std::string &part : parts) {
+    const json::Value *then = before.getAsObject()->get(part), *now = found.get(part);
+    if (!then || !now || !(*then == *now))
+      tell(part);
   }
   outs() << (isSame ? "the certificate holds: " : "now: ") << words;
   return isSame ? code : ExitWrongResult;

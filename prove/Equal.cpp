@@ -423,13 +423,13 @@ private:
   /// Why the first program does not take sizes that the second one takes.
   std::string findRefused() {
     tgl::KernelOp other = second.guarded();
-    if (!other || !options.sizes.empty())
+    if (!other)
       return "";
     EvaluateOptions own;
     own.maxSteps = 0; // what is not refused ends at once
     for (uint64_t k = 0; k < 12; ++k) {
       uint64_t seed = mix(options.seed, 0x726566757365 + k);
-      std::optional<Sizes> sizes = drawSizes(other, SizeKind(k % 3), {}, seed);
+      std::optional<Sizes> sizes = drawSizes(other, SizeKind(k % 3), options.sizes, seed);
       if (!sizes)
         continue;
       Algebra algebra(seed);

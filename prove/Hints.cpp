@@ -48,9 +48,9 @@ static void addConstant(Hints &hints, arith::ConstantOp constant) {
 
 template <typename T, typename Less> static void makeUnique(std::vector<T> &list, Less isLess) {
   llvm::sort(list, isLess);
-  list.erase(std::unique(list.begin(), list.end(),
-                         [&](const T &a, const T &b) { return !isLess(a, b); }),
-             list.end());
+  list.erase(
+      std::unique(list.begin(), list.end(), [&](const T &a, const T &b) { return !isLess(a, b); }),
+      list.end());
 }
 
 Hints tegula::prove::hintsOf(llvm::ArrayRef<tgl::KernelOp> kernels) {

@@ -56,9 +56,8 @@ private:
   }
 
   template <typename Op> void visitLoop(Op loop) {
-    for (auto [init, value, argument, result] :
-         llvm::zip_equal(loop.getInits(), loop.getYield().getValues(), loop.getIterArgs(),
-                         loop.getResults())) {
+    for (auto [init, value, argument, result] : llvm::zip_equal(
+             loop.getInits(), loop.getYield().getValues(), loop.getIterArgs(), loop.getResults())) {
       addIf(has(init) || has(value), argument);
       addIf(has(argument), result);
     }
