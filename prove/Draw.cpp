@@ -88,6 +88,17 @@ static bool admits(tgl::KernelOp kernel, const LaunchChecks &checks, const Sizes
                      values);
 }
 
+std::vector<std::string> tegula::prove::boundSizes(tgl::KernelOp kernel) {
+  std::vector<SizeSpec> sizeSpecs;
+  std::vector<GuardSpec> guardSpecs;
+  launchSpecs(kernel, sizeSpecs, guardSpecs);
+  std::vector<std::string> names;
+  for (const SizeSpec &spec : sizeSpecs)
+    if (spec.boundBy)
+      names.push_back(spec.name);
+  return names;
+}
+
 std::optional<Sizes> tegula::prove::drawSizes(tgl::KernelOp kernel, SizeKind kind,
                                               const Sizes &given, uint64_t seed) {
   std::vector<SizeSpec> sizeSpecs;

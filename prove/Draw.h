@@ -64,7 +64,12 @@ struct Hints {
   /// By parameter that is read: whether subscripts or ranges depend on its values.
   std::vector<bool> leads;
 };
+/// Constants that a program compares sizes and places with.
+std::set<int64_t> bordersOf(tgl::KernelOp kernel);
 Hints hintsOf(llvm::ArrayRef<tgl::KernelOp> kernels);
+
+/// Sizes that dims of arguments say.
+std::vector<std::string> boundSizes(tgl::KernelOp kernel);
 
 /// Sizes that the kernel's guards admit; `given` ones are as they are. Nothing where none was
 /// found.

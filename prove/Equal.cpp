@@ -77,12 +77,14 @@ public:
         {S::Primes, D::Normal, I::Outside, V::Signed, true},
         {S::Primes, D::Far, I::Small, V::Positive, true},
     };
+    uint64_t next = std::size(plan);
     hints = hintsOf({kernel, first.guarded(), second.guarded()});
     for (auto [number, planned] : llvm::enumerate(plan))
       if (isOfUse(planned) && !runTrial(planned, number))
         return std::move(judgement);
-    if (addChains())
-      conclude();
+    if (!runSizes(next) || !addChains())
+      return std::move(judgement);
+    conclude();
     return std::move(judgement);
   }
 
@@ -119,6 +121,62 @@ private:
       if (kernel.getArgRole(i) != "out")
         types.push_back(kernel.getArgumentTypes()[i]);
     return types;
+  }
+
+  /// Points of one size that is 0, and of one beyond what the programs compare sizes with.
+  bool runSizes(uint64_t number) {
+    constexpr int64_t farthest = 300;
+    constexpr size_t mostSizes = 4;
+    std::set<int64_t> asked = bordersOf(kernel), drawn = bordersOf(first.guarded());
+    if (tgl::KernelOp other = second.guarded())
+      for (int64_t border : bordersOf(other))
+        asked.insert(border);
+    drawn.insert(asked.begin(), asked.end());
+    auto largest = [&](const std::set<int64_t> &borders) {
+      auto above = borders.upper_bound(farthest);
+      return above == borders.begin() ? 0 : *std::prev(above);
+    };
+    std::vector<std::string> names = boundSizes(kernel);
+    llvm::erase_if(names, [&](const std::string &name) { return options.sizes.count(name); });
+    bool isReached = false;
+    int64_t border = largest(asked);
+    std::set<int64_t> borders = {border, largest(drawn)};
+    for (const std::string &name : llvm::ArrayRef(names).take_front(mostSizes)) {
+      if (!runWith({{name, 0}}, number++))
+        return false;
+      for (int64_t one : borders) {
+        size_t before = judgement.trials.size();
+        if (one < 3)
+          continue;
+        if (!runWith({{name, one + 5}}, number++))
+          return false;
+        isReached |= one == border && judgement.trials.size() > before;
+      }
+    }
+    if (!isReached && border >= 3 && !names.empty()) { // where sizes must agree
+      Sizes all;
+      for (const std::string &name : names)
+        all[name] = border + 5;
+      size_t before = judgement.trials.size();
+      if (!runWith(all, number++))
+        return false;
+      isReached = judgement.trials.size() > before;
+    }
+    if (!asked.empty() && *asked.rbegin() > farthest && !names.empty())
+      unreached = *asked.rbegin();
+    else if (!isReached && border > 40 && !names.empty())
+      unreached = border;
+    return true;
+  }
+
+  /// A point that has these sizes; the others are small.
+  bool runWith(const Sizes &sizes, uint64_t number) {
+    forced = sizes;
+    bool goesOn = runTrial({SizeKind::Borders, DataKind::Normal, IntegerKind::Small,
+                            ScalarKind::Positive, /*isOptional=*/true},
+                           number);
+    forced.clear();
+    return goesOn;
   }
 
   static constexpr unsigned fewestChains = 2, mostChains = 8;
@@ -161,7 +219,9 @@ private:
     for (unsigned attempt = 0; attempt < (isOptional ? 4 : 12); ++attempt) {
       uint64_t seed = mix(options.seed, number * 64 + attempt);
       SizeKind kind = tooLarge > 3 ? SizeKind::Borders : tooLarge > 1 ? SizeKind::Primes : sizeKind;
-      std::optional<Sizes> sizes = drawSizes(kernel, kind, options.sizes, seed);
+      Sizes given = options.sizes;
+      given.insert(forced.begin(), forced.end());
+      std::optional<Sizes> sizes = drawSizes(kernel, kind, given, seed);
       if (!sizes)
         continue;
       Trial trial;
@@ -412,6 +472,10 @@ private:
     if (!judgement.untaken.empty())
       return finish(Verdict::Undecided,
                     "equal at all points, which take a condition one way alone");
+    if (unreached)
+      return finish(Verdict::Undecided, "equal at all points, whose sizes are not beyond " +
+                                            std::to_string(unreached) +
+                                            ", which a program compares them with; -d gives sizes");
     if (std::string refused = findRefused(); !refused.empty())
       return finish(Verdict::Undecided,
                     "equal, but the first program refuses sizes that the second one takes: " +
@@ -427,9 +491,14 @@ private:
       return "";
     EvaluateOptions own;
     own.maxSteps = 0; // what is not refused ends at once
-    for (uint64_t k = 0; k < 12; ++k) {
+    std::vector<std::string> names = boundSizes(other);
+    std::set<int64_t> borders = bordersOf(first.guarded());
+    for (uint64_t k = 0; k < 24; ++k) {
       uint64_t seed = mix(options.seed, 0x726566757365 + k);
-      std::optional<Sizes> sizes = drawSizes(other, SizeKind(k % 3), options.sizes, seed);
+      Sizes given = options.sizes;
+      if (k >= 12 && !names.empty() && !borders.empty() && *borders.rbegin() < 100'000)
+        given.try_emplace(names[k % names.size()], *borders.rbegin() + 2);
+      std::optional<Sizes> sizes = drawSizes(other, SizeKind(k % 3), given, seed);
       if (!sizes)
         continue;
       Algebra algebra(seed);
@@ -448,6 +517,8 @@ private:
   std::vector<std::string> failures;
   Hints hints;
   bool isOptional = false; // the point at hand
+  Sizes forced;            // of the point at hand
+  int64_t unreached = 0;   // a constant that sizes are compared with, and that no size is beyond
   bool isLessPrecise = false;
   std::string doubt; // why a difference was not taken for one
 };

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "prove/Draw.h"
 #include "prove/EvaluateImpl.h"
+#include "symbolic/Guards.h"
 #include <cmath>
 
 using namespace mlir;
@@ -51,6 +52,62 @@ template <typename T, typename Less> static void makeUnique(std::vector<T> &list
   list.erase(
       std::unique(list.begin(), list.end(), [&](const T &a, const T &b) { return !isLess(a, b); }),
       list.end());
+}
+
+/// Constants in an expression; those outside of min, max and comparisons where `takesAll`.
+static void addBorders(const IndexExpr &expr, bool takesAll, std::set<int64_t> &borders) {
+  for (const IndexExpr::Term &term : expr.terms()) {
+    if (term.factors.empty() && takesAll)
+      borders.insert(std::abs(term.coefficient));
+    for (const auto &[atom, power] : term.factors) {
+      bool compares = atom->kind == IndexExpr::AtomKind::Min ||
+                      atom->kind == IndexExpr::AtomKind::Max ||
+                      atom->kind == IndexExpr::AtomKind::Select;
+      if (atom->kind != IndexExpr::AtomKind::Float)
+        for (const IndexExpr &operand : atom->operands)
+          addBorders(operand, takesAll || compares, borders);
+    }
+  }
+}
+
+/// The integer constants that a value is made of by casts and sums.
+static void addBorders(Value value, const ValueSet &data, std::set<int64_t> &borders) {
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op)) {
+    if (auto integer = dyn_cast<IntegerAttr>(constant.getValue()))
+      borders.insert(std::abs(integer.getValue().getSExtValue()));
+  } else if (auto index = dyn_cast_or_null<tgl::IndexOp>(op)) {
+    addBorders(cast<tgl::IndexExprAttr>(index.getExpr()).getExpr(), true, borders);
+  } else if (isa_and_nonnull<arith::IndexCastOp, arith::AddIOp, arith::SubIOp, arith::ExtSIOp,
+                             arith::TruncIOp, tgl::ConvertOp>(op)) {
+    for (Value operand : op->getOperands())
+      addBorders(operand, data, borders);
+  }
+}
+
+std::set<int64_t> tegula::prove::bordersOf(tgl::KernelOp kernel) {
+  std::set<int64_t> borders;
+  Coverage coverage;
+  const ValueSet &data = coverage.dataOf(kernel);
+  std::vector<SizeSpec> sizeSpecs;
+  std::vector<GuardSpec> guardSpecs;
+  launchSpecs(kernel, sizeSpecs, guardSpecs);
+  for (const SizeSpec &spec : sizeSpecs)
+    addBorders(spec.definition, false, borders);
+  for (const GuardSpec &guard : guardSpecs)
+    if (guard.kind == GuardSpec::NonNegative)
+      addBorders(guard.lhs, true, borders);
+  kernel->getParentOfType<ModuleOp>().walk([&](Operation *op) {
+    op->getAttrDictionary().walk(
+        [&](tgl::IndexExprAttr expr) { addBorders(expr.getExpr(), false, borders); });
+    bool compares =
+        isa<arith::CmpIOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>(op);
+    if (compares &&
+        llvm::none_of(op->getOperands(), [&](Value value) { return data.contains(value); }))
+      for (Value operand : op->getOperands())
+        addBorders(operand, data, borders);
+  });
+  return borders;
 }
 
 Hints tegula::prove::hintsOf(llvm::ArrayRef<tgl::KernelOp> kernels) {
