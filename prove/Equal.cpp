@@ -49,6 +49,24 @@ static bool isNarrower(uint32_t types, uint32_t others) {
   return bitsOf(types) < bitsOf(others);
 }
 
+/// Bits of the mantissa and of the exponent.
+static std::pair<unsigned, unsigned> bitsOf(DType type) {
+  switch (type) {
+  case DType::F64:
+    return {52, 11};
+  case DType::F16:
+    return {10, 5};
+  case DType::BF16:
+    return {7, 8};
+  case DType::F8E4M3:
+    return {3, 4};
+  case DType::F8E5M2:
+    return {2, 5};
+  default:
+    return {23, 8};
+  }
+}
+
 namespace {
 class Comparer {
 public:
@@ -78,6 +96,10 @@ public:
         {S::Primes, D::Far, I::Small, V::Positive, true},
     };
     uint64_t next = std::size(plan);
+    readsDoubles = llvm::any_of(readTypes(), [](Type type) {
+      auto tensor = dyn_cast<tgl::TglTensorType>(type);
+      return (tensor ? tensor.getElementType() : type).isF64();
+    });
     hints = hintsOf({kernel, first.guarded(), second.guarded()});
     for (auto [number, planned] : llvm::enumerate(plan))
       if (isOfUse(planned) && !runTrial(planned, number))
@@ -291,14 +313,22 @@ private:
                             options.hasPlainScalars);
     EvaluateOptions own = options.evaluate;
     own.tileSize = trial.tileSize;
-    algebra.events.types = 0;
+    auto clearEvents = [&] {
+      algebra.events.types = 0;
+      algebra.events.coarseConditions = algebra.events.singleConditions = 0;
+      algebra.events.overflows = 0;
+    };
+    clearEvents();
     Evaluation a = first.run(point, algebra, own);
-    uint32_t types = algebra.events.types;
+    Events events = algebra.events;
     if (a.problem != Evaluation::None)
       return explain(a, "the first program", why);
-    algebra.events.types = 0;
+    clearEvents();
     Evaluation b = second.run(point, algebra, own);
-    isLessPrecise |= isNarrower(types, algebra.events.types);
+    isLessPrecise |= isNarrower(events.types, algebra.events.types) ||
+                     (events.coarseConditions && !algebra.events.coarseConditions) ||
+                     (readsDoubles && events.singleConditions && !algebra.events.singleConditions);
+    overflows |= events.overflows && !algebra.events.overflows;
     if (b.problem != Evaluation::None)
       return explain(b, "the second program", why);
     if (algebra.events.isUnlucky) {
@@ -331,6 +361,12 @@ private:
                                       toString(theirs.dtype).str());
         return Step::Done;
       }
+      if (isFloat(mine.dtype) && first.hasTypes() && second.hasTypes()) {
+        auto [mantissa, exponent] = bitsOf(mine.dtype);
+        auto [otherMantissa, otherExponent] = bitsOf(theirs.dtype);
+        isLessPrecise |= mantissa < otherMantissa;
+        hasLessRange |= exponent < otherExponent;
+      }
       for (int64_t n = 0, count = mine.count(); n < count; ++n) {
         Step step = compareElement(trial, mine, theirs, n, algebra, why);
         if (step != Step::Fine)
@@ -355,6 +391,8 @@ private:
     const Number &x = mine.numbers[n], &y = theirs.numbers[n];
     trial.finite += x.kind == Number::Finite;
     isLessPrecise |= x.coarse > 1.05 * y.coarse + 1e-12 * double(std::fabs(x.real));
+    bool isDouble = mine.dtype == DType::F64 && theirs.dtype == DType::F64;
+    isLessPrecise |= isDouble && x.single > 1.05 * y.single + 1e-15 * double(std::fabs(x.real));
     trial.degree = std::max(
         {trial.degree, double(x.numerator) + x.denominator, double(y.numerator) + y.denominator});
     if (x.kind == Number::Finite) {
@@ -469,6 +507,12 @@ private:
           Verdict::LessPrecise,
           "equal over exact arithmetic, but the first program rounds more to types of few "
           "bits, or allows them in products");
+    if (hasLessRange)
+      return finish(Verdict::Undecided, "equal over exact arithmetic, but an output of the first "
+                                        "program has a type of a smaller range");
+    if (overflows)
+      return finish(Verdict::Undecided, "equal over exact arithmetic, but the first program stores "
+                                        "numbers that their type is too small for");
     if (!judgement.untaken.empty())
       return finish(Verdict::Undecided,
                     "equal at all points, which take a condition one way alone");
@@ -519,8 +563,9 @@ private:
   bool isOptional = false; // the point at hand
   Sizes forced;            // of the point at hand
   int64_t unreached = 0;   // a constant that sizes are compared with, and that no size is beyond
-  bool isLessPrecise = false;
-  std::string doubt; // why a difference was not taken for one
+  bool isLessPrecise = false, hasLessRange = false, overflows = false;
+  bool readsDoubles = false; // a parameter is of f64
+  std::string doubt;         // why a difference was not taken for one
 };
 } // namespace
 

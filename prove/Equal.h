@@ -31,6 +31,8 @@ public:
   virtual std::multiset<std::string> unboundConversions() const { return {}; }
   /// Places of conditions that went one way alone in all runs.
   virtual std::vector<std::string> oneSided() const = 0;
+  /// Whether its outputs have types of floats; those of PyTorch are f32 here.
+  virtual bool hasTypes() const { return false; }
   /// Bits of the mantissa that products are allowed to keep, by statements `precision`.
   virtual unsigned productBits() const { return 23; }
   /// The kernel whose guards say which sizes it takes, if any do.
@@ -48,6 +50,7 @@ public:
   std::multiset<std::string> unboundConversions() const override {
     return coverage.unboundConversions();
   }
+  bool hasTypes() const override { return true; }
   unsigned productBits() const override;
   tgl::KernelOp guarded() const override { return kernel; }
 

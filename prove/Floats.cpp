@@ -203,6 +203,7 @@ Number tegula::prove::hyperbolicTangent(Algebra &algebra, const Number &x) {
   double slope = std::max(0.0, 1 - double(result.real * result.real));
   result.error = x.error * slope + 3 * Algebra::unit;
   result.coarse = x.coarse * slope;
+  result.single = x.single * slope;
   return result;
 }
 

@@ -5,11 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/DTypes.h"
 #include "prove/Number.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+using namespace tegula;
 using namespace tegula::prove;
 
 static constexpr unsigned levels = Chain::levels;
@@ -154,6 +156,7 @@ int64_t Algebra::toInteger(Rounding how, const Number &a) {
   if (a.kind == Number::Infinite)
     return a.real < 0 ? least : greatest;
   ++events.roundings;
+  noteCondition(a);
   Real result = rounded(how, a.real);
   // Where a value may be on either side of a step, it must be an integer by its residues, whose
   // neighbours all roundings but those at halves agree about.
@@ -190,7 +193,28 @@ Number Algebra::stored(Number a, unsigned type, double relativeError) {
   double growth = relativeError * double(std::fabs(a.real));
   if (a.kind != Number::Finite)
     return a;
+  double most = type == unsigned(DType::F16)      ? 65504
+                : type == unsigned(DType::BF16)   ? 0x1.fep127
+                : type == unsigned(DType::F8E4M3) ? 448
+                : type == unsigned(DType::F8E5M2) ? 57344
+                                                  : 0;
+  events.overflows += most > 0 && std::fabs(a.real) > most;
   a.error += growth;
   a.coarse += relativeError > unit ? growth : 0;
+  a.single += relativeError == unit ? growth : 0;
   return a;
+}
+
+Number Algebra::computedInSingle(Number a) {
+  bool isExact = a.heldAs != 0 || (a.numerator == 0 && a.slack == 0);
+  if (a.kind == Number::Finite && !isExact)
+    a.single += unit * double(std::fabs(a.real));
+  return a;
+}
+
+Number Algebra::singleInteger(int64_t value) const {
+  Number number = integer(value);
+  if (Real(float(value)) != Real(value))
+    number.single = unit * std::fabs(double(value));
+  return number;
 }

@@ -276,6 +276,7 @@ static bool buildConvert(StepBuilder &builder, tgl::ConvertOp op, Steps &steps) 
   DType target = *dtypeOf(op.getTarget());
   bool fromFloat = StepBuilder::isNumber(op.getValue()), nearest = op.getNearest();
   Type to = op.getType();
+  bool fromDouble = op.getValue().getType().isF64(), fromSingle = op.getValue().getType().isF32();
   uint8_t *ways = builder.conditionOf(op, op->getOperands());
   static const auto relativeError = [](DType type) {
     return type == DType::F16      ? 0x1p-11
@@ -286,10 +287,14 @@ static bool buildConvert(StepBuilder &builder, tgl::ConvertOp op, Steps &steps) 
   };
   if (isFloat(target))
     steps.push_back([=](Machine &m) {
-      Number value = fromFloat ? m.numbers[a] : m.algebra.integer(m.integers[a]);
-      m.numbers[r] = target == DType::F32 || target == DType::F64
-                         ? value
-                         : m.algebra.stored(value, unsigned(target), relativeError(target));
+      Number value = fromFloat              ? m.numbers[a]
+                     : target == DType::F32 ? m.algebra.singleInteger(m.integers[a])
+                                            : m.algebra.integer(m.integers[a]);
+      m.numbers[r] =
+          target == DType::F64 ? (fromSingle ? Algebra::computedInSingle(value) : value)
+          : target == DType::F32
+              ? (fromDouble ? m.algebra.stored(value, unsigned(target), Algebra::unit) : value)
+              : m.algebra.stored(value, unsigned(target), relativeError(target));
     });
   else
     steps.push_back([=](Machine &m) {
@@ -312,10 +317,11 @@ bool tegula::prove::buildConversions(StepBuilder &builder, Operation *op, Steps 
   auto toNumber = [&](bool isUnsignedNumber) {
     Slot a = in();
     Type from = op->getOperand(0).getType();
+    bool isSingle = op->getResult(0).getType().isF32();
     steps.push_back([=](Machine &m) {
       int64_t value = isUnsignedNumber ? int64_t(asUnsigned(from, m.integers[a]))
                                        : asSigned(from, m.integers[a]);
-      m.numbers[out] = m.algebra.integer(value);
+      m.numbers[out] = isSingle ? m.algebra.singleInteger(value) : m.algebra.integer(value);
       if (isUnsignedNumber && value < 0) // 2^64 more
         m.numbers[out] = m.algebra.add(m.numbers[out], m.algebra.constant(0x1p64, true));
     });
@@ -335,7 +341,8 @@ bool tegula::prove::buildConversions(StepBuilder &builder, Operation *op, Steps 
       })
       .Case<arith::ExtFOp>([&](auto) {
         Slot a = in();
-        steps.push_back([=](Machine &m) { m.numbers[out] = m.numbers[a]; });
+        steps.push_back(
+            [=](Machine &m) { m.numbers[out] = Algebra::computedInSingle(m.numbers[a]); });
         return true;
       })
       .Case<arith::TruncFOp>([&](auto) {

@@ -35,6 +35,12 @@ void Algebra::propagate(Number &result, const Number &a, double slope) {
   result.slack += slope * a.slack;
   result.error += slope * a.error;
   result.coarse += slope * a.coarse;
+  result.single += slope * a.single;
+}
+
+void Algebra::noteCondition(const Number &a) {
+  events.coarseConditions += a.coarse > 0;
+  events.singleConditions += a.single > 0;
 }
 
 /// What every operation that rounds does to errors.
@@ -231,6 +237,8 @@ Comparison Algebra::compare(const Number &a, const Number &b) {
   if (a.kind == Number::Infinite || b.kind == Number::Infinite)
     return order(a.kind == Number::Infinite ? a.real : 0, b.kind == Number::Infinite ? b.real : 0);
   ++events.comparisons;
+  noteCondition(a);
+  noteCondition(b);
   Real difference = a.real - b.real;
   if (std::fabs(difference) > 4 * (Real(a.slack) + Real(b.slack)))
     return order(difference, 0);

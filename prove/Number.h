@@ -37,6 +37,7 @@ struct Number {
   double slack = 0;  // how far `real` may be from the value
   double error = 0;  // how far the value may be from what a device computes in f32, first order
   double coarse = 0; // the same of roundings to f16, bf16 and f8 alone
+  double single = 0; // the same of f32, where programs compute in f64
   float numerator = 0, denominator = 0; // degrees, for the probability of an error
   Kind kind = Finite;
   bool hasExp = false;
@@ -61,6 +62,10 @@ struct Events {
   uint64_t comparisons = 0;
   /// floor, round and conversions to integers.
   uint64_t roundings = 0;
+  /// Comparisons and roundings of numbers that were rounded to f16, bf16 or f8, or to f32.
+  uint64_t coarseConditions = 0, singleConditions = 0;
+  /// Numbers that a storage type is too small for.
+  uint64_t overflows = 0;
   /// Storage types that numbers were rounded to, inexactly: bits of DType.
   uint32_t types = 0;
 };
@@ -107,6 +112,11 @@ public:
   /// Rounded to a storage type: the same number, less certain.
   Number stored(Number a, unsigned type, double relativeError);
 
+  /// A number as f32 computes it, that f64 goes on with.
+  static Number computedInSingle(Number a);
+  /// An integer as f32 holds it.
+  Number singleInteger(int64_t value) const;
+
   /// Whether the residues say that both are one function.
   bool same(const Number &a, const Number &b) const;
   /// By the reals, or by the residues where those are as good as equal.
@@ -122,6 +132,7 @@ private:
   uint64_t projected(const Number &a, unsigned level) const;
   void require(bool isFine, const char *where);
   static void propagate(Number &result, const Number &a, double slope);
+  void noteCondition(const Number &a);
   Number finish(Number result, double units = 1);
   uint64_t hash(unsigned function, unsigned level, uint64_t argument) const;
   bool setRational(Number &number, int64_t numerator, int64_t denominator) const;

@@ -28,21 +28,33 @@ public:
       values.emplace_back();
       PointTensor &out = values.back();
       isFloat = instruction.getBoolean("float").value_or(false);
-      out.dtype = isFloat ? DType::F32 : DType::I64;
+      fromData.push_back(instruction.getString("op") == "input" || isData(instruction));
+      out.dtype = isFloat ? DType::F32 : integerType(instruction);
       for (const json::Value &dim : *instruction.getArray("shape"))
         out.shape.push_back(*dim.getAsInteger());
       steps += uint64_t(out.count());
       if (steps > 20 * options.maxSteps || !step(instruction, out))
         return false;
+      for (int64_t &integer : out.integers)
+        integer = wrap(integer, out.dtype);
     }
     return true;
   }
 
   std::vector<PointTensor> values;
+  std::vector<bool> fromData; // by value
   std::string message;
   uint64_t steps = 0;
 
 private:
+  static DType integerType(const json::Object &instruction) {
+    StringRef name = instruction.getString("dtype").value_or("i64");
+    for (DType type : {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32})
+      if (name == tegula::toString(type))
+        return type;
+    return DType::I64;
+  }
+
   bool step(const json::Object &instruction, PointTensor &out) {
     StringRef op = *instruction.getString("op");
     SmallVector<const PointTensor *> in;
@@ -58,7 +70,7 @@ private:
     if (op == "gather")
       return gather(instruction, in, out);
     if (op == "map")
-      return map(fn, in, out);
+      return map(fn, instruction, in, out);
     if (op == "reduce")
       return reduce(fn, n, instruction.getNumber("correction").value_or(0), *in[0], out);
     if (op == "bmm")
@@ -145,9 +157,18 @@ private:
     return true;
   }
 
-  bool map(StringRef fn, ArrayRef<const PointTensor *> in, PointTensor &out) {
+  /// Whether what an instruction takes comes from data, and not from constants alone.
+  bool isData(const json::Object &instruction) const {
+    const json::Array *array = instruction.getArray("in");
+    return array && any_of(*array, [&](const json::Value &value) {
+             return fromData[size_t(*value.getAsInteger())];
+           });
+  }
+
+  bool map(StringRef fn, const json::Object &instruction, ArrayRef<const PointTensor *> in,
+           PointTensor &out) {
     uint8_t *way = nullptr;
-    if (isCondition(fn) && !in[0]->numbers.empty()) {
+    if (isCondition(fn) && isData(instruction)) {
       if (conditions == ways.size())
         ways.push_back({fn.str(), 0});
       way = &ways[conditions++].second;
@@ -357,15 +378,19 @@ void ReferenceSubject::settle(Coverage::Kind kind) {
     for (auto [k, condition] : enumerate(ways)) {
       if (k == sureWays.size())
         sureWays.push_back({condition.first, 0});
-      sureWays[k].second |= condition.second;
+      sureWays[k].second |= condition.second & (Coverage::WasTrue | Coverage::WasFalse);
     }
+  else if (kind == Coverage::Kind::Infinite)
+    for (auto [k, condition] : enumerate(ways))
+      if (k < sureWays.size())
+        sureWays[k].second |= condition.second / Coverage::AlwaysFalse;
   ways.clear();
 }
 
 std::vector<std::string> ReferenceSubject::oneSided() const {
   std::vector<std::string> texts;
   for (const auto &[fn, way] : sureWays)
-    if (way == Coverage::WasTrue || way == Coverage::WasFalse)
+    if (way == Coverage::WasTrue || way == Coverage::WasFalse) // 0: none was met
       texts.push_back("the reference's '" + fn +
                       (way == Coverage::WasTrue ? "' was never false" : "' was never true"));
   return texts;

@@ -13,9 +13,12 @@ using namespace tegula;
 using namespace tegula::prove;
 
 bool tegula::prove::isCondition(llvm::StringRef fn) {
-  return llvm::is_contained(llvm::ArrayRef<llvm::StringRef>{"maximum", "minimum", "eq", "ne", "lt",
-                                                            "le", "gt", "ge", "relu"},
-                            fn);
+  return llvm::is_contained(
+      llvm::ArrayRef<llvm::StringRef>{
+          "maximum",     "minimum",    "eq",    "ne",    "lt",   "le",    "gt",       "ge",
+          "relu",        "isnan",      "isinf", "where", "abs",  "sign",  "bool",     "logical_not",
+          "logical_and", "logical_or", "trunc", "floor", "ceil", "round", "trunc_int"},
+      fn);
 }
 
 /// Functions of one number.
@@ -66,12 +69,17 @@ static std::optional<Number> unary(llvm::StringRef fn, Algebra &m, const Number 
   return std::nullopt;
 }
 
-static void note(uint8_t *way, Comparison order, bool is) {
-  if (!way)
+/// Marks what kind of number a function of one met.
+static void noteUnary(llvm::StringRef fn, uint8_t *way, const Number &x) {
+  if (x.kind != Number::Finite)
     return;
-  *way |= is ? Coverage::WasTrue : Coverage::WasFalse;
-  if (order == Comparison::Equal)
-    *way |= Coverage::WasTrue | Coverage::WasFalse;
+  if (fn == "abs" && x.real != 0)
+    note(way, x.real < 0);
+  bool rounds = fn == "trunc" || fn == "floor" || fn == "ceil" || fn == "round";
+  if (rounds && x.real != std::floor(x.real))
+    note(way, true);
+  if (rounds && std::fabs(x.real) >= 1)
+    note(way, false);
 }
 
 /// The larger or smaller of two.
@@ -80,10 +88,8 @@ static Number either(Algebra &m, const Number &a, const Number &b, bool isMax, u
   if (order == Comparison::Unordered)
     return m.nan();
   bool takesSecond = order == (isMax ? Comparison::Less : Comparison::Greater);
-  if (a.numerator + b.numerator > 0 || a.kind != Number::Finite || b.kind != Number::Finite)
-    note(way, order, takesSecond);
-  else if (way)
-    *way |= Coverage::WasTrue | Coverage::WasFalse;
+  if (order != Comparison::Equal)
+    note(way, takesSecond);
   return takesSecond ? b : a;
 }
 
@@ -93,6 +99,8 @@ std::optional<Number> tegula::prove::mapToNumber(llvm::StringRef fn, Algebra &m,
   if (fn == "float")
     return m.integer(integers[0]);
   if (fn == "where")
+    note(way, integers[0]);
+  if (fn == "where")
     return numbers[1] && numbers[2] ? std::optional(*numbers[integers[0] ? 1 : 2]) : std::nullopt;
   if (!numbers[0])
     return std::nullopt;
@@ -101,12 +109,16 @@ std::optional<Number> tegula::prove::mapToNumber(llvm::StringRef fn, Algebra &m,
     return either(m, a, m.integer(0), true, way);
   if (fn == "sign") {
     Comparison order = m.compare(a, m.integer(0));
+    if (order != Comparison::Equal)
+      note(way, order == Comparison::Less);
     return order == Comparison::Unordered
                ? m.nan()
                : m.integer(order == Comparison::Less ? -1 : order == Comparison::Greater);
   }
-  if (numbers.size() == 1)
+  if (numbers.size() == 1) {
+    noteUnary(fn, way, a);
     return unary(fn, m, a);
+  }
   if (!numbers[1])
     return std::nullopt;
   const Number &b = *numbers[1];
@@ -152,35 +164,46 @@ std::optional<int64_t> tegula::prove::mapToInteger(llvm::StringRef fn, Algebra &
                                                    llvm::ArrayRef<int64_t> integers, uint8_t *way) {
   if (numbers[0]) {
     const Number &a = *numbers[0];
-    if (fn == "trunc_int")
+    auto marked = [&](bool is, bool countsAlways = false) {
+      note(way, is, countsAlways);
+      return int64_t(is);
+    };
+    if (fn == "trunc_int") {
+      noteUnary("trunc", way, a);
       return m.toInteger(Algebra::Rounding::Trunc, a);
+    }
     if (fn == "bool")
-      return m.compare(a, m.integer(0)) != Comparison::Equal;
+      return marked(m.compare(a, m.integer(0)) != Comparison::Equal);
     if (fn == "isnan")
-      return a.kind == Number::NotANumber;
+      return marked(a.kind == Number::NotANumber, true);
     if (fn == "isinf")
-      return a.kind == Number::Infinite;
+      return marked(a.kind == Number::Infinite, true);
     if (fn == "logical_not")
-      return m.compare(a, m.integer(0)) == Comparison::Equal;
+      return marked(m.compare(a, m.integer(0)) == Comparison::Equal);
     if (numbers.size() < 2 || !numbers[1])
       return std::nullopt;
     Comparison order = m.compare(a, *numbers[1]);
     std::optional<bool> is = ordered(fn, order);
-    if (is && way)
-      *way |= *is ? Coverage::WasTrue : Coverage::WasFalse;
+    if (is)
+      note(way, *is);
     return is;
   }
   int64_t a = integers[0];
-  if (fn == "where")
+  if (fn == "where") {
+    note(way, a);
     return a ? integers[1] : integers[2];
-  if (fn == "bool")
-    return a != 0;
-  if (fn == "logical_not")
-    return a == 0;
+  }
+  if (fn == "bool" || fn == "logical_not") {
+    note(way, a);
+    return (a != 0) == (fn == "bool");
+  }
   if (fn == "neg")
-    return -a;
-  if (fn == "abs")
-    return std::abs(a);
+    return int64_t(0 - uint64_t(a));
+  if (fn == "abs") {
+    if (a)
+      note(way, a < 0);
+    return a < 0 ? int64_t(0 - uint64_t(a)) : a;
+  }
   if (fn == "floor" || fn == "trunc" || fn == "ceil" || fn == "round")
     return a;
   if (integers.size() < 2)
@@ -192,16 +215,25 @@ std::optional<int64_t> tegula::prove::mapToInteger(llvm::StringRef fn, Algebra &
   bool isInexact = divides && a % b != 0 && (a < 0) != (b < 0);
   if (std::optional<bool> is = ordered(fn, a < b   ? Comparison::Less
                                            : a > b ? Comparison::Greater
-                                                   : Comparison::Equal))
+                                                   : Comparison::Equal)) {
+    note(way, *is);
     return *is;
+  }
   if (divides)
     return fn == "fmod"        ? a % b
            : fn == "remainder" ? a % b + (isInexact ? b : 0)
                                : a / b - (isInexact ? 1 : 0);
+  if (fn == "logical_and")
+    note(way, a && b);
+  if (fn == "logical_or")
+    note(way, a || b);
+  if ((fn == "maximum" || fn == "minimum") && a != b)
+    note(way, (a < b) == (fn == "maximum"));
+  auto x = uint64_t(a), y = uint64_t(b);
   return llvm::StringSwitch<std::optional<int64_t>>(fn)
-      .Case("add", a + b)
-      .Case("sub", a - b)
-      .Case("mul", a * b)
+      .Case("add", int64_t(x + y))
+      .Case("sub", int64_t(x - y))
+      .Case("mul", int64_t(x * y))
       .Case("maximum", std::max(a, b))
       .Case("minimum", std::min(a, b))
       .Cases({"logical_and"}, int64_t(a && b))

@@ -22,6 +22,7 @@ aten = torch.ops.aten
 torch.backends.mkldnn.enabled = False
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
           "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+INTEGERS = {dtype: name for name, dtype in DTYPES.items() if not dtype.is_floating_point}
 MOVES = {"view", "_unsafe_view", "reshape", "permute", "transpose", "t", "expand", "slice", "select", "unsqueeze", "squeeze",
          "alias", "clone", "detach", "cat", "stack", "split", "split_with_sizes", "chunk", "unbind", "flip", "roll", "repeat",
          "as_strided", "slice_scatter", "select_scatter", "diagonal", "diagonal_scatter", "tril", "triu", "unfold", "copy",
@@ -66,7 +67,8 @@ class Recorder:
         self.program = []
 
     def emit(self, op, like, **fields):
-        self.program.append({"op": op, "shape": list(like.shape), "float": like.is_floating_point(), **fields})
+        self.program.append({"op": op, "shape": list(like.shape), "float": like.is_floating_point(),
+                             "dtype": INTEGERS.get(like.dtype, "i64"), **fields})
         return len(self.program) - 1
 
     def constant(self, tensor):
@@ -212,6 +214,8 @@ class Tracer(torch.fx.Interpreter):
             number = self.combine("bool" if out.dtype == torch.bool else "trunc_int", out, number)
         elif out.dtype == torch.bool and a.dtype != torch.bool:
             number = self.combine("bool", out, number)
+        elif not out.is_floating_point() and out.dtype != a.dtype:
+            number = self.combine("trunc", out, number)  # an integer as it is, which wraps
         if out.dtype in (torch.float16, torch.bfloat16) and a.dtype != out.dtype:
             number = self.recorder.emit("map", out, fn="bf16" if out.dtype == torch.bfloat16 else "f16", **{"in": [number]})
         self.bind(out, number)
