@@ -115,6 +115,28 @@ def CollapseTilesPass : Pass<"tgl-collapse-tiles", "::tegula::tgl::KernelOp"> {
 // Fuse
 //===----------------------------------------------------------------------===//
 
+def ChunkRecurrencesPass : Pass<"tgl-chunk-recurrences", "::tegula::tgl::KernelOp"> {
+  let summary = "writes linear recurrences as products of chunks of steps";
+  let description = [{
+    `for t { S[h, i, j] = a[t, h]*S[h, i, j] + k[t, h, i]*v[t, h, j]; o[t, h, j] = sum(q[t, h, i]*S[h, i, j] for i) }` has
+    a step that waits for the one before. In chunks of L steps, t = c*L + l, most of it is products:
+    `scores[h, c, l, m] = where(m <= l, decay(m, l)*sum_i q[l, i]*k[m, i], 0)`; what a chunk adds to the state,
+    `added[h, c, i, j] = sum_l k[l, i]*decay(l, L)*v[l, j]`; a loop over chunks that gives the state before each; and
+    `o[t, h, j] = decay(0, l)*(sum_i q[l, i]*states[h, c, i, j]) + sum_m scores[h, c, l, m]*v[m, j]`. decay(m, l) is the
+    product of the decays a behind step m, up to l: the exponential of a difference of sums of logarithms, or 0
+    where one of them is (passes/fuse/ChunkedLoop.h). So Mamba-2, retention and linear attention run on tensor cores.
+
+    *Why here*: equations are as they were written; what the chunks are made of is distributed and fused like any other.
+    For a GPU.
+    *Rounding*: of another order, and of logarithms; where keys, values and queries are of bf16 their products with decays, states
+    between chunks and scores are rounded to it (SPEC 6.9).
+    *Stops*: at a decay that varies along what readouts sum over, at more than one product that is added, at sizes that
+    are not known, and where steps take less time by the estimates of ChunkRecurrences.cpp.
+  }];
+  let options = [Option<"length", "length", "int64_t", /*default=*/"0",
+                        "steps of a chunk; 0: as many as take the least time, if chunks pay">];
+}
+
 def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelOp"> {
   let summary = "writes mean, var, logsumexp, softmax and log_softmax as sums and maxima";
   let description = [{
@@ -566,7 +588,9 @@ def InterchangeLoopsPass : Pass<"tgl-interchange-loops", "::tegula::tgl::KernelO
     u = v[b, t, j] - reduce (i) ...; parallel (i) { S[i] = ... } } }`. Axes that are left are nests inside of it,
     between which threads of a team meet at barriers. Launches beside the loop that fill a state or take it, an element
     for each point, and loops over the same axes come along. A tensor that nothing else uses becomes private to the
-    point, in registers or shared memory where it fits.
+    point, in registers or shared memory where it fits. A point that walks recurrences, `temp r[N, T]; parallel (n) { for t
+    iter (h) { r[n, t] = h } }; parallel (t) { reduce (n) r[n, t] }`, becomes a loop over t with states of one step
+    (passes/schedule/WalkTogether.h).
 
     *Why here*: after strategy `recurrence` has had its choice of loops; before axes are collapsed.
     *Rounding*: none of its own; sums inside of a step may get another order.

@@ -102,6 +102,9 @@ static void addSimplifyPasses(PipelineBuilder &pipeline, const PipelineOptions &
 
 /// Which computations run together.
 static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &options) {
+  // Loops whose steps change a state linearly become products: as they were written.
+  if (options.target.isGpu())
+    pipeline.add(createChunkRecurrencesPass());
   // Fewer kinds of reductions, no scans.
   ExpandReductionsPassOptions expandOptions;
   expandOptions.keepExponentials = !options.target.isGpu();
@@ -313,6 +316,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createOnlineSoftmaxPass(); }, counters);
   registerCounted([] { return createBoundLoopsPass(); }, counters);
   registerCounted([] { return createCollapseTilesPass(); }, counters);
+  registerCounted([] { return createChunkRecurrencesPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createSumBeforeProductPass(); }, counters);

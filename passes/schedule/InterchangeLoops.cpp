@@ -8,8 +8,10 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Matched.h"
 #include "passes/fuse/MergeNests.h"
+#include "passes/schedule/HoistSteps.h"
 #include "passes/schedule/IndependentAxes.h"
 #include "passes/schedule/LoopCosts.h"
+#include "passes/schedule/WalkTogether.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -198,7 +200,12 @@ struct InterchangeLoopsPass
     : Counted<tegula::impl::InterchangeLoopsPassBase<InterchangeLoopsPass>> {
   using Counted::Counted;
 
-  void runOnOperation() override { visit(getOperation().getBody().front()); }
+  void runOnOperation() override {
+    visit(getOperation().getBody().front());
+    for (ParallelOp points : outermostStatements(getOperation()))
+      if (unsigned loops = walkTogether(points))
+        count("loops of rows walked together", loops);
+  }
 
   void visit(Block &block) {
     for (ForOp loop : llvm::to_vector(block.getOps<ForOp>()))
@@ -246,8 +253,21 @@ struct InterchangeLoopsPass
     if (statements.empty())
       return false;
     SmallVector<IndependentAxis> axes = independentAxes(statements);
-    if (std::optional<std::string> why = whyLaunchEachStep(loop, statements, axes))
-      return refuse(loop, *why);
+    if (std::optional<std::string> why = whyLaunchEachStep(loop, statements, axes)) {
+      // Without what does not need the state there may be more independent axes.
+      SmallVector<LaunchOp> free = launchesWithoutState(loop);
+      SmallVector<ParallelOp> others;
+      llvm::copy_if(statements, std::back_inserter(others), [&](ParallelOp statement) {
+        return !llvm::is_contained(free, statement->getParentOfType<LaunchOp>());
+      });
+      if (free.empty() || others.empty())
+        return refuse(loop, *why);
+      axes = independentAxes(others);
+      if (std::optional<std::string> still = whyLaunchEachStep(loop, others, axes))
+        return refuse(loop, *why);
+      hoistLaunches(loop, free);
+      count("launches put before loops", unsigned(free.size()));
+    }
     addNeighbours(group, axes.size());
     axes = independentAxes(group.statements());
     std::string name = nameOf(loop);

@@ -90,6 +90,7 @@ private:
   void bestPath();
   void triangularSolve();
   void deltaRule();
+  void linearState();
   void factorisation();
   void elementwise();
   void neighbours();
@@ -185,6 +186,37 @@ void LoopGenerator::deltaRule() {
   output("o", withBatch({"T", "V"}));
 }
 
+/// A state that decays and to which products are added, for chunks of steps
+/// (tgl-chunk-recurrences): decays are 0, 1 and -1, whose products no logarithm rounds.
+void LoopGenerator::linearState() {
+  program.sizes.front().second = random.pick<int64_t>({1, 31, 63, 64, 65, 127, 128, 129, 131});
+  size("K", {1, 8, 16, 33});
+  size("V", {1, 8, 17, 64});
+  std::string type = pick({"f32", "bf16"}), b = batch("b, ");
+  for (const char *name : {"q", "k"})
+    input(name, withBatch({"T", "K"}), type);
+  input("v", withBatch({"T", "V"}), type);
+  bool hasSteps = random.chance(70);
+  input("g", withBatch(hasSteps ? std::vector<std::string>{"T"} : std::vector<std::string>{}));
+  state("S", indices({"i", "j"}), withBatch({"K", "V"}));
+  bool isLate = random.chance(60);
+  std::string g = hasSteps ? "g[" + b + "t]" : hasBatch ? "g[b]" : "g";
+  std::string read =
+      "o[" + b + "t, j] = 2*sum(q[" + b + "t, i]*S[" + b + "i, j] for i) - v[" + b + "t, j]";
+  std::string decay = pick({"", "where(" + g + " > -2, 1.0, 0.0)*",
+                            "where(" + g + " > 0, 1.0, where(" + g + " > -2, -1.0, 0.0))*",
+                            "exp(where(" + g + " > -2, 0.0, -inf))*"});
+  beginLoop("T");
+  if (!isLate)
+    line(read);
+  line("S[" + b + "i, j] = " + decay + "S[" + b + "i, j] " + pick({"+", "-"}) + " k[" + b +
+       "t, i]*v[" + b + "t, j]");
+  if (isLate)
+    line(read);
+  endLoop();
+  output("o", withBatch({"T", "V"}));
+}
+
 /// Cholesky's form: a column of the step, then its product with itself off the rest.
 void LoopGenerator::factorisation() {
   input("A", withBatch({"T", "T"}));
@@ -252,7 +284,7 @@ GeneratedProgram LoopGenerator::generate() {
   size("T", {0, 1, 2, 3, 7, 31, 33});
   if (hasBatch)
     size("B", {1, 2, 3, 5, 7});
-  switch (random.below(6)) {
+  switch (random.below(7)) {
   case 0:
     bestPath();
     break;
@@ -267,6 +299,9 @@ GeneratedProgram LoopGenerator::generate() {
     break;
   case 4:
     elementwise();
+    break;
+  case 5:
+    linearState();
     break;
   default:
     neighbours();

@@ -1,0 +1,138 @@
+//===- ChunkRecurrences.cpp - Linear recurrences as products of chunks of steps ---===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/fuse/ChunkedLoop.h"
+#include "target/DeviceFacts.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+namespace tegula {
+#define GEN_PASS_DEF_CHUNKRECURRENCESPASS
+#include "passes/Passes.h.inc"
+} // namespace tegula
+
+// Estimates, in microseconds.
+
+/// A launch of a captured graph, and what it waits for.
+static constexpr double launchMicroseconds = 4;
+/// A step in a launch that walks the loop: barriers, and loads that only it knows the addresses of.
+static constexpr double stepMicroseconds = 1;
+/// Scalar operations of a multiprocessor, in loops of general code, and those of a step for each
+/// element of the state.
+static constexpr double operationsPerMicrosecond = 55000, operationsOfElement = 8;
+static constexpr double bytesPerMicrosecond = 2e6;
+/// Small products: of bf16, and of f32 in split precision.
+static constexpr double flopsPerMicrosecond = 1.5e8, flopsOfF32PerMicrosecond = 2e7;
+/// What temporaries may take of a device's memory.
+static constexpr double maxBytes = 16e9;
+
+namespace {
+/// Sizes of the loop that are known when compiling.
+struct LoopSizes {
+  double steps, batch = 1, summed = 1, columns = 1;
+  double readouts = 0; ///< rows of queries for each step, over the batch
+};
+} // namespace
+
+static std::optional<LoopSizes> sizesOf(const LinearRecurrence &found) {
+  LinearRecurrence copy(found);
+  std::optional<int64_t> steps = (copy.loop.getHighExpr() - copy.loop.getLowExpr()).asConstant();
+  if (!steps)
+    return std::nullopt;
+  LoopSizes sizes{double(std::max<int64_t>(0, *steps))};
+  auto type = cast<TglTensorType>(found.state.getType());
+  for (auto [dim, kind] : llvm::zip_equal(type.getDims(), found.dims)) {
+    std::optional<int64_t> extent = dim.getExpr().asConstant();
+    if (!extent)
+      return std::nullopt;
+    (kind == LinearRecurrence::Dim::Batch    ? sizes.batch
+     : kind == LinearRecurrence::Dim::Summed ? sizes.summed
+                                             : sizes.columns) *= double(*extent);
+  }
+  for (LinearReadout &readout : copy.readouts) {
+    std::optional<int64_t> points = knownPoints(cast<AxesOp>(readout.statement.getOperation()));
+    if (!points)
+      return std::nullopt;
+    sizes.readouts += double(*points) / std::max(1.0, sizes.columns);
+  }
+  return sizes;
+}
+
+static double timeOfSteps(const LoopSizes &sizes) {
+  double points = std::ceil(sizes.batch * sizes.columns / device::multiprocessors);
+  return sizes.steps * (stepMicroseconds +
+                        points * sizes.summed * operationsOfElement / operationsPerMicrosecond);
+}
+
+/// Nothing where temporaries take too much memory.
+static std::optional<double> timeOfChunks(const LoopSizes &sizes, bool isBF16, double length) {
+  double chunks = std::ceil(sizes.steps / length), bytes = isBF16 ? 2 : 4;
+  double elements = sizes.batch * chunks * sizes.summed * sizes.columns;
+  double kept = elements * (4 + bytes) + sizes.readouts * chunks * length * length * bytes +
+                sizes.batch * sizes.steps * (sizes.summed + sizes.columns) * bytes;
+  if (kept > maxBytes)
+    return std::nullopt;
+  double flops = 2 * chunks * length *
+                 (elements / chunks + sizes.readouts * (length * (sizes.summed + sizes.columns) +
+                                                        sizes.summed * sizes.columns));
+  return 7 * launchMicroseconds + 2 * kept / bytesPerMicrosecond +
+         flops / (isBF16 ? flopsPerMicrosecond : flopsOfF32PerMicrosecond);
+}
+
+namespace {
+struct ChunkRecurrencesPass
+    : Counted<tegula::impl::ChunkRecurrencesPassBase<ChunkRecurrencesPass>> {
+  using Counted::Counted;
+
+  void runOnOperation() override {
+    for (ForOp loop : llvm::to_vector(getOperation().getBody().front().getOps<ForOp>()))
+      if (tryLoop(loop))
+        count("loops written in chunks");
+  }
+
+  bool refuse(ForOp loop, Mismatch why) {
+    why.where = loop;
+    remarkMismatch(loop, "chunks", why);
+    return false;
+  }
+
+  bool tryLoop(ForOp loop) {
+    Matched<LinearRecurrence> found = matchLinearRecurrence(loop);
+    if (!found)
+      return refuse(loop, found.mismatch());
+    int64_t chosen = length;
+    if (!chosen) {
+      std::optional<LoopSizes> sizes = sizesOf(*found);
+      if (!sizes)
+        return refuse(loop, {"sizes are not known when compiling", "", loop});
+      double best = timeOfSteps(*sizes);
+      std::optional<double> ofChunks;
+      for (int64_t each : {64, 128, 256})
+        if (std::optional<double> time = timeOfChunks(*sizes, roundsToBF16(*found), double(each));
+            time && (!ofChunks || *time < *ofChunks)) {
+          ofChunks = time;
+          if (*time < best)
+            chosen = each;
+        }
+      if (!chosen)
+        return refuse(
+            loop,
+            {ofChunks
+                 ? llvm::formatv("steps take {0:f0} us, chunks {1:f0} us", best, *ofChunks).str()
+                 : "states of all chunks take too much memory",
+             "", loop});
+    }
+    writeInChunks(*found, chosen);
+    return true;
+  }
+};
+} // namespace
