@@ -17,6 +17,7 @@
 #include "prove/Certificate.h"
 #include "prove/EvaluateImpl.h"
 #include "prove/Reference.h"
+#include "prove/Safe.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <set>
@@ -34,6 +35,9 @@ static cl::opt<std::string>
 static cl::opt<bool> scheduled("scheduled",
                                cl::desc("Hold FILE against what the passes make of it"),
                                cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<bool> safe("safe",
+                          cl::desc("Record why each access of FILE stays inside its tensor"),
+                          cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<std::string> certificatePath("check", cl::value_desc("CERT"),
                                             cl::desc("Repeat what a certificate says"),
                                             cl::cat(inputOptions), cl::sub(sub));
@@ -58,28 +62,43 @@ static cl::list<std::string> givenOptionals("with", cl::value_desc("bias"),
 static cl::opt<std::string> target("target", cl::value_desc("cpu|sm_90a"),
                                    cl::desc("With --scheduled: the machine"), cl::init("cpu"),
                                    cl::cat(targetOptions), cl::sub(sub));
+static cl::list<int> tracer("tracer", cl::value_desc("IN,OUT"), cl::CommaSeparated,
+                            cl::desc("With a REF.py: descriptors of a process that takes functions "
+                                     "apart, in place of one that is started"),
+                            cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Of sizes, data and primes"), cl::init(0),
                               cl::cat(inputOptions), cl::sub(sub));
+static cl::opt<uint64_t> steps("steps",
+                               cl::desc("Of a point, at most; points with more are drawn "
+                                        "smaller"),
+                               cl::init(prove::EvaluateOptions().maxSteps), cl::cat(inputOptions),
+                               cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print the certificate in place of words"),
                           cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> outPath("o", cl::value_desc("CERT"),
                                     cl::desc("Where to write the certificate"),
                                     cl::cat(outputOptions), cl::sub(sub));
 
+static constexpr int64_t certificateVersion = 2;
+
 namespace {
 /// What is asked, by the command line or by a certificate.
 struct Question {
   std::string path, against, kernel, target = "cpu";
-  bool scheduled = false;
+  bool scheduled = false, safe = false;
   std::vector<std::string> sizes, constants, types, optionals;
   unsigned rank = 1;
-  uint64_t seed = 0;
+  uint64_t seed = 0, steps = prove::EvaluateOptions().maxSteps;
+
+  bool isComparison() const { return scheduled || !against.empty(); }
+  /// At most one comparison, and something.
+  bool isAsked() const { return !(scheduled && !against.empty()) && (isComparison() || safe); }
 };
 
 /// A program's text and its kernel's IR, as it was written and as it was scheduled.
 struct Program {
   std::string textHash;
-  std::string plain, scheduled;
+  std::string plain, scheduled, ptx;
   mlir::OwningOpRef<mlir::ModuleOp> plainModule, scheduledModule;
   std::vector<checked::Constant> constants;
   /// What -p, --type, --with and -d may be about.
@@ -113,7 +132,8 @@ static ExitCode loadProgram(const Question &question, StringRef file, bool wants
   if (wantsSchedule && !parseSizes(question.sizes, options.sizes))
     return ExitWrongCall;
   options.target = wantsSchedule ? question.target : "cpu";
-  options.stopAfter = wantsSchedule ? Phase::Schedule : Phase::Emit;
+  bool isDevice = wantsSchedule && isDeviceTarget(question.target);
+  options.stopAfter = isDevice ? Phase::EmitPtx : wantsSchedule ? Phase::Schedule : Phase::Emit;
   options.keepStages = {"tgl", "scheduled"};
   options.printLocations = true;
   std::unique_ptr<LoadedFile> loaded = load(file);
@@ -151,6 +171,7 @@ static ExitCode loadProgram(const Question &question, StringRef file, bool wants
   program.plainModule = parse("tgl", program.plain);
   if (wantsSchedule)
     program.scheduledModule = parse("scheduled", program.scheduled);
+  program.ptx = (*compiled)->ptx;
   if (!program.plainModule || (wantsSchedule && !program.scheduledModule)) {
     errs() << "tegula: the IR of '" << file << "' cannot be read back\n";
     return ExitInternalError;
@@ -243,6 +264,7 @@ static json::Object questionJson(const Question &question) {
   return json::Object{{"file", question.path},
                       {"against", question.against},
                       {"scheduled", question.scheduled},
+                      {"safe", question.safe},
                       {"kernel", question.kernel},
                       {"target", question.target},
                       {"sizes", textsJson(question.sizes)},
@@ -250,7 +272,8 @@ static json::Object questionJson(const Question &question) {
                       {"types", textsJson(question.types)},
                       {"with", textsJson(question.optionals)},
                       {"rank", int64_t(question.rank)},
-                      {"seed", int64_t(question.seed)}};
+                      {"seed", int64_t(question.seed)},
+                      {"steps", int64_t(question.steps)}};
 }
 
 /// Of all that decides the answer but the programs, whose texts have hashes of their own.
@@ -260,7 +283,7 @@ static std::string hashOfQuestion(const Question &question) {
   object.erase("against");
   object["is_reference"] = StringRef(question.against).ends_with(".py");
   object["tegula"] = TEGULA_VERSION;
-  object["version"] = 1;
+  object["version"] = certificateVersion;
   return prove::hashOf(formatv("{0}", json::Value(std::move(object))).str());
 }
 
@@ -291,7 +314,8 @@ static ExitCode compareWithReference(const Question &question, Program &program,
   const char *python = getenv("TEGULA_PYTHON");
   std::string error;
   std::unique_ptr<prove::TraceProcess> process =
-      prove::TraceProcess::start(python ? python : "python3", error);
+      tracer.size() == 2 ? prove::TraceProcess::attach(tracer[0], tracer[1])
+                         : prove::TraceProcess::start(python ? python : "python3", error);
   if (!process) {
     errs() << "tegula: " << error << '\n';
     return ExitMissingResource;
@@ -330,6 +354,31 @@ static prove::Judgement compareKernels(tgl::KernelOp kernel, tgl::KernelOp other
                     : compare(kernel, mine, theirs, options);
 }
 
+/// The comparison that is asked for.
+static ExitCode compare(const Question &question, Program &first, Program &second,
+                        prove::EqualOptions &options, prove::Judgement &judgement,
+                        json::Object &hashes) {
+  tgl::KernelOp kernel = entryOf(*first.plainModule);
+  if (question.scheduled) {
+    judgement = compareKernels(kernel, entryOf(*first.scheduledModule), true, options);
+    hashes["scheduled"] = prove::hashOf(first.scheduled);
+    if (!first.ptx.empty())
+      hashes["ptx"] = prove::hashOf(first.ptx);
+    return ExitSuccess;
+  }
+  if (second.plainModule) {
+    judgement = compareKernels(kernel, entryOf(*second.plainModule), false, options);
+    hashes["against"] = second.textHash;
+    hashes["against_tgl"] = prove::hashOf(second.plain);
+    return ExitSuccess;
+  }
+  std::string hash;
+  if (ExitCode code = compareWithReference(question, first, options, judgement, hash))
+    return code;
+  hashes["against"] = hash;
+  return ExitSuccess;
+}
+
 /// Answers the question; `certificate` is complete where the result is a verdict's.
 static ExitCode answer(const Question &question, json::Object &certificate, std::string &words) {
   mlir::DialectRegistry registry;
@@ -340,38 +389,43 @@ static ExitCode answer(const Question &question, json::Object &certificate, std:
     return code;
   prove::EqualOptions options;
   options.seed = question.seed;
+  options.evaluate.maxSteps = question.steps;
   if (!parseSizes(question.sizes, options.sizes))
     return ExitWrongCall;
   bool isReference = StringRef(question.against).ends_with(".py");
-  if (!question.scheduled && !isReference)
+  if (!question.against.empty() && !isReference)
     if (ExitCode code = loadProgram(question, question.against, false, context, second))
       return code;
   if (!knowsNames(question, first, second))
     return ExitWrongCall;
   tgl::KernelOp kernel = entryOf(*first.plainModule);
-  prove::Judgement judgement;
   json::Object hashes{{"file", first.textHash},
                       {"tgl", prove::hashOf(first.plain)},
                       {"question", hashOfQuestion(question)}};
-  if (question.scheduled) {
-    judgement = compareKernels(kernel, entryOf(*first.scheduledModule), true, options);
-    hashes["scheduled"] = prove::hashOf(first.scheduled);
-  } else if (isReference) {
-    std::string hash;
-    if (ExitCode code = compareWithReference(question, first, options, judgement, hash))
-      return code;
-    hashes["against"] = hash;
-  } else {
-    judgement = compareKernels(kernel, entryOf(*second.plainModule), false, options);
-    hashes["against"] = second.textHash;
-    hashes["against_tgl"] = prove::hashOf(second.plain);
+  ExitCode code = ExitSuccess;
+  certificate = json::Object{{"schema", "tegula.certificate"},
+                             {"version", certificateVersion},
+                             {"tegula", TEGULA_VERSION},
+                             {"question", questionJson(question)}};
+  if (question.safe) {
+    prove::SafeCounts counts;
+    certificate["safe"] = prove::recordSafety(kernel, counts);
+    words += toText(counts);
+    code = counts.open ? ExitUndecided : ExitSuccess;
   }
-  words = prove::toText(judgement) + leftOut(question, first, second);
-  certificate = json::Object{
-      {"schema", "tegula.certificate"}, {"version", 1},
-      {"tegula", TEGULA_VERSION},       {"question", questionJson(question)},
-      {"sha256", std::move(hashes)},    {"equal", prove::toJson(judgement, question.seed)}};
-  return codeOf(judgement.verdict);
+  if (question.isComparison()) {
+    prove::Judgement judgement;
+    if (ExitCode failed = compare(question, first, second, options, judgement, hashes)) {
+      certificate.clear();
+      return failed;
+    }
+    certificate["equal"] = prove::toJson(judgement, question.seed);
+    words += prove::toText(judgement);
+    code = std::max(code, codeOf(judgement.verdict));
+  }
+  words += leftOut(question, first, second);
+  certificate["sha256"] = std::move(hashes);
+  return code;
 }
 
 /// The question of a certificate. Nothing, with the reason on standard error, where a key is not
@@ -404,15 +458,21 @@ static std::optional<Question> questionOf(const json::Object &asked) {
   texts("constants", question.constants);
   texts("types", question.types);
   texts("with", question.optionals);
-  std::optional<bool> isScheduled = asked.getBoolean("scheduled");
-  std::optional<int64_t> ownRank = asked.getInteger("rank"), ownSeed = asked.getInteger("seed");
+  std::optional<bool> isScheduled = asked.getBoolean("scheduled"),
+                      isSafe = asked.getBoolean("safe");
+  std::optional<int64_t> ownRank = asked.getInteger("rank"), ownSeed = asked.getInteger("seed"),
+                         ownSteps = asked.getInteger("steps");
   check("scheduled", isScheduled.has_value());
+  check("safe", isSafe.has_value());
   check("rank", ownRank && *ownRank >= 0 && *ownRank <= UINT32_MAX);
   check("seed", ownSeed.has_value());
+  check("steps", ownSteps && *ownSteps >= 0);
   question.scheduled = isScheduled.value_or(false);
+  question.safe = isSafe.value_or(false);
   question.rank = unsigned(ownRank.value_or(1));
   question.seed = uint64_t(ownSeed.value_or(0));
-  check("against", question.against.empty() == question.scheduled);
+  question.steps = uint64_t(ownSteps.value_or(0));
+  check("against", question.isAsked());
   check("target", question.target == "cpu" || isDeviceTarget(question.target));
   json::Object known = questionJson(question);
   for (const auto &[key, value] : asked)
@@ -436,7 +496,7 @@ static ExitCode repeat() {
   const json::Object *asked = given ? given->getObject("question") : nullptr;
   consumeError(parsed.takeError());
   if (!asked || given->getString("schema") != "tegula.certificate" ||
-      given->getInteger("version") != 1) {
+      given->getInteger("version") != certificateVersion) {
     errs() << "tegula: '" << certificatePath << "' is no certificate of this version\n";
     return ExitWrongCall;
   }
@@ -480,16 +540,20 @@ static ExitCode run() {
     errs() << "tegula: prove takes a file; 'tegula prove --help' shows how\n";
     return ExitWrongCall;
   }
-  if (against.empty() == !scheduled) {
-    errs() << "tegula: prove takes one of --against=OTHER and --scheduled\n";
-    return ExitWrongCall;
-  }
   if (!StringRef(target).empty() && target != "cpu" && !isDeviceTarget(target)) {
     errs() << "tegula: --target takes cpu, or a device such as sm_90a, not '" << target << "'\n";
     return ExitWrongCall;
   }
-  Question question{path,          against,   kernelName,     target, scheduled, sizeTexts,
-                    constantTexts, typeTexts, givenOptionals, rank,   seed};
+  if (!tracer.empty() && (tracer.size() != 2 || tracer[0] < 3 || tracer[1] < 3)) {
+    errs() << "tegula: --tracer takes two descriptors, from 3 on\n";
+    return ExitWrongCall;
+  }
+  Question question{path,          against,   kernelName,     target, scheduled, safe, sizeTexts,
+                    constantTexts, typeTexts, givenOptionals, rank,   seed,      steps};
+  if (!question.isAsked()) {
+    errs() << "tegula: prove takes one of --against=OTHER and --scheduled, or --safe\n";
+    return ExitWrongCall;
+  }
   json::Object certificate;
   std::string words;
   ExitCode code = answer(question, certificate, words);

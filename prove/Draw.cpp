@@ -20,7 +20,7 @@ llvm::StringRef tegula::prove::toString(DataKind kind) {
 }
 
 llvm::StringRef tegula::prove::toString(SizeKind kind) {
-  static const llvm::StringRef names[] = {"borders", "primes", "wide"};
+  static const llvm::StringRef names[] = {"borders", "small", "primes", "wide"};
   return names[unsigned(kind)];
 }
 
@@ -45,6 +45,8 @@ static int64_t drawSize(SizeKind kind, unsigned attempt, Draws &draws) {
   switch (kind) {
   case SizeKind::Borders:
     return 1 + int64_t(draws.below(3));
+  case SizeKind::Small:
+    return 2 + int64_t(draws.below(4));
   case SizeKind::Primes:
     return primes[draws.below(std::size(primes))];
   case SizeKind::Wide:

@@ -30,6 +30,7 @@ llvm::StringRef toString(DataKind kind);
 /// How large sizes are.
 enum class SizeKind {
   Borders, // 1, 2 and 3
+  Small,   // 2 to 5, where larger ones take too many steps
   Primes,  // primes up to 13
   Wide,    // up to 40, and powers of two up to 128 where guards want multiples
 };

@@ -201,6 +201,7 @@ private:
     return goesOn;
   }
 
+  static constexpr unsigned mostRefusals = 16;
   static constexpr unsigned fewestChains = 2, mostChains = 8;
   static constexpr double wantedBits = 60;
 
@@ -240,13 +241,12 @@ private:
     unsigned tooLarge = 0;
     for (unsigned attempt = 0; attempt < (isOptional ? 4 : 12); ++attempt) {
       uint64_t seed = mix(options.seed, number * 64 + attempt);
-      SizeKind kind = tooLarge > 3 ? SizeKind::Borders : tooLarge > 1 ? SizeKind::Primes : sizeKind;
+      SizeKind kind = smallerKind(sizeKind, tooLarge);
       Sizes given = options.sizes;
       given.insert(forced.begin(), forced.end());
-      std::optional<Sizes> sizes = drawSizes(kernel, kind, given, seed);
-      // A reference is traced anew for all sizes, which takes its time.
-      if (isOptional && forced.empty() && !second.hasTypes() && judgement.trials.size() > 1)
-        sizes = judgement.trials[1].sizes;
+      std::optional<Sizes> sizes = knownSizes(kind, number);
+      if (!sizes)
+        sizes = drawSizes(kernel, kind, given, seed);
       if (!sizes)
         continue;
       Trial trial;
@@ -272,6 +272,8 @@ private:
              : trial.kind.data == DataKind::Infinite ? Coverage::Kind::Infinite
                                                      : Coverage::Kind::Finite);
       if (step == Step::Fine) {
+        if (forced.empty())
+          taken[kind].push_back(trial.sizes);
         judgement.trials.push_back(std::move(trial));
         return true;
       }
@@ -284,6 +286,24 @@ private:
     failures.push_back(toString(sizeKind).str() + " sizes, " + toString(dataKind).str() +
                        " data: " + why);
     return true;
+  }
+
+  /// After so many points that took too many steps.
+  static SizeKind smallerKind(SizeKind kind, unsigned tooLarge) {
+    if (tooLarge > 5)
+      return SizeKind::Borders;
+    if (tooLarge > 1 && kind != SizeKind::Borders)
+      return tooLarge > 3 || kind == SizeKind::Primes ? SizeKind::Small : SizeKind::Primes;
+    return kind;
+  }
+
+  /// A reference is traced anew for all sizes, which takes its time: it has the second point of a
+  /// kind at other sizes than the first one, and further ones at those of both in turn.
+  std::optional<Sizes> knownSizes(SizeKind kind, uint64_t number) {
+    const std::vector<Sizes> &known = taken[kind];
+    if (second.hasTypes() || !forced.empty() || known.empty() || (known.size() < 2 && !isOptional))
+      return std::nullopt;
+    return known[number % known.size()];
   }
 
   void settle(Coverage::Kind kind) {
@@ -305,6 +325,13 @@ private:
         return Step::Again;
       finish(Verdict::Undecided, why);
       return Step::Done;
+    case Evaluation::Refused:
+      // A module that is made for some sizes raises an error at all others.
+      if (judgement.trials.empty() && ++refusals > mostRefusals) {
+        finish(Verdict::Undecided, why);
+        return Step::Done;
+      }
+      return Step::Again;
     default:
       return Step::Again;
     }
@@ -545,7 +572,7 @@ private:
       Sizes given = options.sizes;
       if (k >= 12 && !names.empty() && !borders.empty() && *borders.rbegin() < 100'000)
         given.try_emplace(names[k % names.size()], *borders.rbegin() + 2);
-      std::optional<Sizes> sizes = drawSizes(other, SizeKind(k % 3), given, seed);
+      std::optional<Sizes> sizes = drawSizes(other, SizeKind(k % 4), given, seed);
       if (!sizes)
         continue;
       Algebra algebra(seed);
@@ -563,9 +590,11 @@ private:
   Judgement judgement;
   std::vector<std::string> failures;
   Hints hints;
-  bool isOptional = false; // the point at hand
-  Sizes forced;            // of the point at hand
-  int64_t unreached = 0;   // a constant that sizes are compared with, and that no size is beyond
+  bool isOptional = false;                      // the point at hand
+  Sizes forced;                                 // of the point at hand
+  std::map<SizeKind, std::vector<Sizes>> taken; // at which points were evaluated
+  unsigned refusals = 0;
+  int64_t unreached = 0; // a constant that sizes are compared with, and that no size is beyond
   bool isLessPrecise = false, hasLessRange = false, overflows = false;
   bool readsDoubles = false; // a parameter is of f64
   std::string doubt;         // why a difference was not taken for one

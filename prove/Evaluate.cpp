@@ -286,6 +286,48 @@ static arith::SelectOp chooserOf(Value value, bool &isFirst) {
   return {};
 }
 
+/// Whether two values are one: the same operations on the same operands, of inputs alone.
+static bool isSameValue(Value a, Value b, unsigned depth = 0) {
+  if (a == b)
+    return true;
+  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
+  if (!x || !y || depth > 8 || x->getName() != y->getName() || x->getNumRegions() != 0 ||
+      x->getNumResults() != 1 || y->getNumResults() != 1 ||
+      x->getNumOperands() != y->getNumOperands() || x->getAttrs() != y->getAttrs() ||
+      a.getType() != b.getType())
+    return false;
+  if (auto read = dyn_cast<tgl::ReadOp>(x)) {
+    auto argument = dyn_cast<BlockArgument>(read.getTensor());
+    auto kernel =
+        argument ? dyn_cast<tgl::KernelOp>(argument.getOwner()->getParentOp()) : tgl::KernelOp();
+    if (!kernel || kernel.getArgRole(argument.getArgNumber()) != "in")
+      return false;
+  } else if (!isPure(x)) {
+    return false;
+  }
+  for (auto [mine, its] : llvm::zip_equal(x->getOperands(), y->getOperands()))
+    if (!isSameValue(mine, its, depth + 1))
+      return false;
+  return true;
+}
+
+bool StepBuilder::isOrderChosen(Operation *op) {
+  using P = arith::CmpFPredicate;
+  bool isFirst = false;
+  for (auto select = chooserOf(op->getResult(0), isFirst); select;
+       select = chooserOf(select.getResult(), isFirst)) {
+    auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
+    if (!compare ||
+        !llvm::is_contained({P::OGT, P::OGE, P::OLT, P::OLE, P::UGT, P::UGE, P::ULT, P::ULE},
+                            compare.getPredicate()))
+      continue;
+    Value a = compare.getLhs(), b = compare.getRhs(), x = op->getOperand(0), y = op->getOperand(1);
+    if ((isSameValue(a, x) && isSameValue(b, y)) || (isSameValue(a, y) && isSameValue(b, x)))
+      return true;
+  }
+  return false;
+}
+
 void StepBuilder::whereChosen(Operation *op, Steps &steps, Step marks) {
   std::vector<std::pair<Slot, bool>> conditions;
   Operation *last = nullptr;

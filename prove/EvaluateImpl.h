@@ -97,6 +97,10 @@ public:
   /// what happens to a value that is thrown away says nothing.
   void whereChosen(mlir::Operation *op, Steps &steps, Step marks);
 
+  /// Whether the operation orders two values where it is chosen by a comparison of the same two:
+  /// it has no other way there, as of the minimum in `where(x > 0, x, exp(minimum(x, 0)))`.
+  bool isOrderChosen(mlir::Operation *op);
+
   bool block(mlir::Block &block, Steps &steps);
   /// Whether a value is a Number.
   static bool isNumber(mlir::Value value) { return llvm::isa<mlir::FloatType>(value.getType()); }

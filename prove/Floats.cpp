@@ -84,7 +84,8 @@ struct Emitter {
 
   /// The larger or smaller of two; where `skipsNan`, the number where the other one is nan.
   bool extremum(bool isMax, bool skipsNan) const {
-    uint8_t *ways = builder.conditionOf(op, op->getOperands());
+    uint8_t *ways =
+        builder.isOrderChosen(op) ? nullptr : builder.conditionOf(op, op->getOperands());
     Slot a = in(0), b = in(1), r = out();
     if (ways)
       builder.whereChosen(op, steps, [=](Machine &m) {

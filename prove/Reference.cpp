@@ -396,7 +396,8 @@ std::vector<std::string> ReferenceSubject::oneSided() const {
   return texts;
 }
 
-const json::Object *ReferenceSubject::programFor(const Point &point, std::string &message) {
+const json::Object *ReferenceSubject::programFor(const Point &point, Evaluation &result) {
+  result.problem = Evaluation::Unknown;
   json::Array arguments;
   for (const PointTensor &tensor : point.inputs) {
     json::Array shape;
@@ -429,26 +430,31 @@ const json::Object *ReferenceSubject::programFor(const Point &point, std::string
   if (found == programs.end()) {
     Expected<json::Value> answer = process.ask(question);
     if (!answer) {
-      message = toString(answer.takeError());
+      result.message = toString(answer.takeError());
       return nullptr;
     }
     found = programs.emplace(std::move(key), std::move(*answer)).first;
   }
   const json::Object *object = found->second.getAsObject();
-  if (object && object->getArray("program"))
+  if (object && object->getArray("program")) {
+    result.problem = Evaluation::None;
     return object;
-  message = object ? object->getString("error").value_or("no answer").str() : "no answer";
+  }
+  std::optional<StringRef> refused = object ? object->getString("refused") : std::nullopt;
+  if (refused)
+    result.problem = Evaluation::Refused;
+  result.message = refused  ? refused->str()
+                   : object ? object->getString("error").value_or("no answer").str()
+                            : "no answer";
   return nullptr;
 }
 
 Evaluation ReferenceSubject::run(const Point &point, Algebra &algebra,
                                  const EvaluateOptions &options) {
   Evaluation result;
-  const json::Object *answer = programFor(point, result.message);
-  if (!answer) {
-    result.problem = Evaluation::Unknown;
+  const json::Object *answer = programFor(point, result);
+  if (!answer)
     return result;
-  }
   Runner runner(*answer->getArray("program"), point, algebra, options, ways);
   runner.values.reserve(answer->getArray("program")->size());
   if (!runner.run()) {

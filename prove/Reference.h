@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// torch/trace.py, run by a Python that has torch, takes a function apart at given shapes: into
-// gathers, maps of elements, reductions, products, scans and sorts, which are evaluated here.
+// python/tegula_eval/proofs/trace.py, run by a Python that has torch, takes a function apart at
+// given shapes: into gathers, maps of elements, reductions, products, scans and sorts, which are
+// evaluated here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PROVE_REFERENCE_H
@@ -24,6 +25,8 @@ class TraceProcess {
 public:
   /// Null, with the reason in `error`, where it does not start.
   static std::unique_ptr<TraceProcess> start(const std::string &python, std::string &error);
+  /// A tracer that somebody else runs: questions are written to `in`, and answers read from `out`.
+  static std::unique_ptr<TraceProcess> attach(int in, int out);
   ~TraceProcess();
   TraceProcess(const TraceProcess &) = delete;
 
@@ -31,7 +34,7 @@ public:
 
 private:
   TraceProcess(int pid, int in, int out) : pid(pid), in(in), out(out) {}
-  int pid, in, out;
+  int pid, in, out; // no `pid` where it is somebody else's
   std::string rest;
 };
 
@@ -49,8 +52,9 @@ public:
   std::vector<std::string> oneSided() const override;
 
 private:
-  /// The program for the shapes of a point; null, with a message, where there is none.
-  const llvm::json::Object *programFor(const Point &point, std::string &message);
+  /// The program for the shapes of a point; null, with a problem and a message in `result`, where
+  /// there is none.
+  const llvm::json::Object *programFor(const Point &point, Evaluation &result);
 
   TraceProcess &process;
   std::string path;

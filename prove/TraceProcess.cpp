@@ -45,10 +45,16 @@ std::unique_ptr<TraceProcess> TraceProcess::start(const std::string &python, std
   return std::unique_ptr<TraceProcess>(new TraceProcess(child, toChild[1], fromChild[0]));
 }
 
+std::unique_ptr<TraceProcess> TraceProcess::attach(int in, int out) {
+  signal(SIGPIPE, SIG_IGN);
+  return std::unique_ptr<TraceProcess>(new TraceProcess(/*pid=*/-1, in, out));
+}
+
 TraceProcess::~TraceProcess() {
   close(in);
   close(out);
-  waitpid(pid, nullptr, 0);
+  if (pid > 0)
+    waitpid(pid, nullptr, 0);
 }
 
 Expected<json::Value> TraceProcess::ask(const json::Value &question) {

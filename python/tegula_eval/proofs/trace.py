@@ -1,25 +1,23 @@
 """Takes PyTorch functions apart into instructions that prove/Reference.cpp evaluates.
 
+The text is part of the program `tegula`, which runs it in a Python that has torch: it imports nothing of this package.
 A line of JSON on standard input asks for one function at one set of shapes; the answer is a line on standard output.
 What moves elements becomes a gather with its places written out, found by running the operation on numbers that
 say where an element came from. What is left are maps, reductions, products, scans and sorts.
 """
-import importlib.util
+import contextlib
+import functools
 import json
 import math
 import operator
 import os
 import sys
 
-answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # whatever a module prints is no answer
-
 import torch
 import torch.fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 aten = torch.ops.aten
-torch.backends.mkldnn.enabled = False
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
           "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
 INTEGERS = {dtype: name for name, dtype in DTYPES.items() if not dtype.is_floating_point}
@@ -41,7 +39,7 @@ DECOMPOSED = [getattr(aten, name) for name in """_adaptive_avg_pool2d _fused_rms
               hardshrink hardsigmoid hardswish hardtanh huber_loss index_select kl_div l1_loss leaky_relu lerp
               linalg_vector_norm linspace log_sigmoid_forward logaddexp logsumexp masked_fill mish mse_loss mv
               native_batch_norm native_group_norm native_layer_norm new_full new_zeros nll_loss2d_forward nll_loss_forward
-              norm ones_like prelu rms_norm rsub selu silu smooth_l1_loss soft_margin_loss softplus softshrink square std
+              norm ones_like prelu rms_norm rsub silu smooth_l1_loss soft_margin_loss softplus softshrink square std
               std_mean threshold unsqueeze_copy upsample_bilinear2d xlogy zeros_like""".split()]
 
 
@@ -52,7 +50,11 @@ def base_name(target):
 
 
 class Unknown(Exception):
-    pass
+    """What has no exact meaning here."""
+
+
+class Refused(Exception):
+    """The reference raised an exception at these shapes."""
 
 
 class Torch:
@@ -131,7 +133,9 @@ class Tracer(torch.fx.Interpreter):
         return self.recorder.emit("map", torch.empty(kept["shape"]), fn="float", **{"in": [number]})
 
     def map(self, fn, out, *operands, floats=None):
-        """Operands of a float result, or of comparisons with floats, are floats."""
+        """Operands of a float result, or of comparisons with floats, are floats. Numbers are what the tensors' type holds."""
+        if not any(isinstance(o, torch.Tensor) and o.dtype == torch.float64 for o in operands):
+            operands = [float(torch.tensor(o, dtype=torch.float32)) if isinstance(o, float) else o for o in operands]
         like = [torch.empty(out.shape, dtype=o.dtype if isinstance(o, torch.Tensor) else torch.float64 if isinstance(o, float) else
                             torch.int64) for o in operands]
         numbers = [self.of(o, torch.empty(out.shape, dtype=l.dtype)) for o, l in zip(operands, like)]
@@ -150,6 +154,8 @@ class Tracer(torch.fx.Interpreter):
             if isinstance(out, torch.Tensor) and id(out) not in self.ids:
                 self.bind(out, self.recorder.constant(out))
         elif node.op == "call_function" and node.target is not operator.getitem:
+            if node.users and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+                raise Unknown(f"the reference draws random numbers (aten.{base_name(node.target)})")
             args, kwargs = self.fetch_args_kwargs_from_env(node)
             self.lower(node.target, args, kwargs, out)
         return out
@@ -515,6 +521,19 @@ class Tracer(torch.fx.Interpreter):
         indices = [None] * (dim % a.dim()) + [index]
         self.put(out, a, self.places(a, indices, source.shape), source, "add")
 
+    def do_selu(self, out, a):
+        """Its two constants, whose product a decomposition has rounded."""
+        scaled = self.map("mul", out, self.bound(out, self.combine("expm1", out, self.of(a))), 1.6732632423543772848170429916717)
+        positive = self.combine("gt", torch.empty(out.shape, dtype=torch.bool), self.of(a), self.of(0.0, out))
+        chosen = self.combine("where", out, positive, self.of(a), scaled)
+        self.bind(out, self.map("mul", out, self.bound(out, chosen), 1.0507009873554804934193349852946))
+
+    def bound(self, like, number):
+        """A tensor that stands for an instruction."""
+        tensor = torch.empty(like.shape, dtype=like.dtype)
+        self.bind(tensor, number)
+        return tensor
+
     def do_fill(self, out, a, value):
         self.bind(out, self.of(torch.full(out.shape, value, dtype=out.dtype)))
 
@@ -538,8 +557,33 @@ def load(path, kernel):
             lines = ["" if line.startswith(("import ", "from ")) else line for line in text.splitlines()]
             exec(compile("\n".join(lines), path, "exec"), space)
         spaces[path] = space
-    functions = {k: v for k, v in spaces[path].items() if callable(v) and getattr(v, "__module__", None) == "reference"}
+    space = spaces[path]
+    functions = {k: v for k, v in space.items() if callable(v) and getattr(v, "__module__", None) == "reference"}
+    if "Model" in functions:  # a module, and a function that calls it
+        return functions.get("ref")
     return functions.get(kernel) or functions.get("ref") or (list(functions.values())[0] if len(functions) == 1 else None)
+
+
+@contextlib.contextmanager
+def without_onednn():
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+def warm():
+    """Loads what the first trace loads, which takes seconds."""
+    make_fx(torch.func.functionalize(lambda x: x + 1, remove="mutations"), decomposition_table=decompositions())(torch.ones(1))
+
+
+@functools.cache
+def decompositions():
+    table = {**torch._decomp.core_aten_decompositions(), **torch._decomp.get_decompositions(DECOMPOSED)}
+    kept = {aten.convolution.default, aten.max_pool2d_with_indices.default}
+    return {op: rule for op, rule in table.items() if op not in kept}
 
 
 def trace(asked):
@@ -567,11 +611,16 @@ def trace(asked):
     def call(*values):
         return function(**dict(zip(names, values)), **fixed)
 
-    table = {**torch._decomp.core_aten_decompositions(), **torch._decomp.get_decompositions(DECOMPOSED)}
-    kept = {aten.convolution.default, aten.max_pool2d_with_indices.default}
-    table = {op: rule for op, rule in table.items() if op not in kept}
-    with torch.no_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        graph = make_fx(torch.func.functionalize(call, remove="mutations"), decomposition_table=table)(*tensors)
+    table = decompositions()
+    # oneDNN's operators and fused attention have no parts.
+    with torch.no_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH), without_onednn():
+        try:
+            graph = make_fx(torch.func.functionalize(call, remove="mutations"), decomposition_table=table)(*tensors)
+        except Unknown:
+            raise
+        except Exception as error:
+            text = str(error).splitlines()[0] if str(error) else ""
+            raise Refused(f"the reference raised {type(error).__name__}: {text}") from error
     recorder = Recorder()
     tracer = Tracer(graph, recorder)
     for name, tensor in zip(names, tensors):
@@ -582,15 +631,26 @@ def trace(asked):
     return {"program": recorder.program, "outputs": [tracer.of(one) for one in results]}
 
 
+def answer(line):
+    """The answer to a line, as a line."""
+    try:
+        told = trace(json.loads(line))
+    except Unknown as error:
+        told = {"error": str(error).splitlines()[0]}
+    except Refused as error:
+        told = {"refused": str(error)}
+    except Exception as error:  # whatever the reference raises is told, with its kind
+        told = {"error": f"the reference raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+    return json.dumps(told) + "\n"
+
+
 def main():
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a module prints is no answer
     for line in sys.stdin:
-        try:
-            answer = trace(json.loads(line))
-        except Unknown as error:
-            answer = {"error": str(error).splitlines()[0]}
-        except Exception as error:  # whatever the reference raises is told, with its kind
-            answer = {"error": f"the reference raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
-        print(json.dumps(answer), file=answers, flush=True)
+        answers.write(answer(line))
+        answers.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()
