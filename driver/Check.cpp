@@ -13,6 +13,7 @@
 #include "driver/InstanceArgs.h"
 #include "driver/Programs.h"
 #include "driver/Why.h"
+#include "frontend/print/ProgramText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -46,60 +47,6 @@ static cl::opt<std::string> machineName("machine", cl::value_desc("h200|h100"),
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
                                        cl::desc("With --target: sizes"), cl::cat(inputOptions),
                                        cl::sub(sub));
-
-/// `0 <= 2*i < M for i in 0:N where N - i - 1 >= 0`.
-static std::string conditionOf(const checked::Program &program, const checked::Guard &guard) {
-  std::string result;
-  raw_string_ostream os(result);
-  auto print = [&](IndexExpr expr) {
-    // Sizes that the program has no name for are shown as what they are; the last may use earlier
-    // ones.
-    for (const checked::Size &size : llvm::reverse(program.sizes))
-      if (size.isUnnamed)
-        expr = expr.substitute([&](const IndexVar &var) {
-          return var == IndexVar::symbol(size.name) ? std::optional(size.definition) : std::nullopt;
-        });
-    expr.print(os,
-               [&](raw_ostream &out, unsigned position) { out << program.vars[position].name; });
-  };
-  switch (guard.kind) {
-  case checked::Guard::NonNegative:
-    print(guard.lhs);
-    os << " >= 0";
-    break;
-  case checked::Guard::Zero:
-    print(guard.lhs);
-    os << " == 0";
-    break;
-  case checked::Guard::NonZero:
-    print(guard.lhs);
-    os << " != 0";
-    break;
-  case checked::Guard::Divides:
-    print(guard.lhs);
-    os << " is a multiple of ";
-    print(guard.rhs);
-    break;
-  case checked::Guard::InBounds:
-    os << "0 <= ";
-    print(guard.lhs);
-    os << " < ";
-    print(guard.rhs);
-    break;
-  }
-  for (auto [i, var] : enumerate(guard.vars)) {
-    os << (i ? ", " : " for ") << var->name << " in ";
-    print(var->lo);
-    os << ':';
-    print(var->hi);
-  }
-  for (auto [i, condition] : enumerate(guard.conditions)) {
-    os << (i ? " and " : " where ");
-    print(condition);
-    os << " >= 0";
-  }
-  return result;
-}
 
 static void printGuards(const LoadedFile &loaded, const checked::Program &program) {
   static const char *kinds[] = {"nonneg", "zero", "nonzero", "divides", "inbounds"};

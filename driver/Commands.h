@@ -24,8 +24,8 @@ struct Command {
 };
 
 extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand,
-    explainLayoutCommand, fixCommand, fmtCommand, gradCommand, grammarCommand, mcpCommand,
-    passesCommand, promptCommand, proveCommand, runCommand, tuneCommand;
+    explainLayoutCommand, fixCommand, fmtCommand, gradCommand, grammarCommand, lspCommand,
+    mcpCommand, passesCommand, promptCommand, proveCommand, runCommand, tuneCommand;
 
 } // namespace tegula
 
