@@ -146,7 +146,7 @@ def test_hover(editor):
     assert "h: f32[N, O, H - R + 1, W - S + 1]" in told and "checked at stride=1" in told
     assert "a tile of the compiler's size" in text.hover("for j| in tiles")
     assert "state m: f32" in text.hover("state m|")
-    assert "stride: int = 1" in text.hover("w, stri|de=stride")
+    assert "stride: int[2] = 1" in text.hover("w, stri|de=stride")
 
 
 def test_what_bounds_a_launch(editor):
