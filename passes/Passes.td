@@ -231,6 +231,26 @@ def OnlineSoftmaxPass : Pass<"tgl-online-softmax", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def RecomputeProductsPass : Pass<"tgl-recompute-products", "::tegula::tgl::KernelOp"> {
+  let summary = "makes values of products again in each loop that multiplies them";
+  let description = [{
+    In a backward pass values of rows and columns that are made of products, `p = exp(sum_e q[i, e]*k[j, e] - lse[i])` and
+    `ds = p*(sum_e g[i, e]*v[j, e] - delta[i])`, are factors of further products over either index. In memory they are
+    matrices of all i and j. As loops over tiles, one for each set of rows, there are none:
+    `parallel (i) { tiles (j) { p; ds; dq += sum_j bf16(ds)*k[j, d] } }` and
+    `parallel (j) { tiles (i) { p; ds; dv += sum_i bf16(p)*g[i, d]; dk += sum_i bf16(ds)*q[i, d] } }`.
+
+    Any values will do that are known from a row and a column (masks, soft caps, biases), and any number of products with
+    them. Products over the same rows share a loop, and what it makes, where registers hold all of their sums.
+
+    *Why here*: each value stands in a statement of its own (tgl-distribute). For a GPU.
+    *Rounding*: values are rounded as before; sums have another order, and exp of elements is the hardware's.
+    *Stops*: where something else reads the values, where they are not rounded to 16 bits as factors, where they need
+    reductions over columns that are not known before (a softmax whose sums are no tensor), at unknown sizes, and wherever no block
+    of rows fits (strategies/tile_loop/plan/TileLoop.h).
+  }];
+}
+
 def BoundLoopsPass : Pass<"tgl-bound-loops", "::tegula::tgl::KernelOp"> {
   let summary = "turns filters that compare an axis with others into the axis's bounds";
   let description = [{

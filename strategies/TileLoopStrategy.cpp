@@ -84,7 +84,7 @@ public:
   StringRef name() const override { return "tile-loop"; }
   StringRef attributeName() const override { return TileLoopShape::attributeName; }
   SmallVector<StringRef> preparations(const TargetInfo &target) const override {
-    return target.hasWgmma ? SmallVector<StringRef>{"tgl-online-softmax"}
+    return target.hasWgmma ? SmallVector<StringRef>{"tgl-recompute-products", "tgl-online-softmax"}
                            : SmallVector<StringRef>();
   }
 

@@ -171,7 +171,7 @@ namespace {
 /// Every method gives false, with a reason, where the statement ends no chain.
 class Matcher : MatcherBase {
 public:
-  explicit Matcher(ParallelOp product) { chain.product = product; }
+  Matcher(ParallelOp product, bool shared) : shared(shared) { chain.product = product; }
 
   Matched<RowChain> run() {
     if (!findProduct() || !findLeft())
@@ -185,6 +185,7 @@ public:
 
 private:
   RowChain chain;
+  bool shared; ///< whether other statements may read elements
   Value right;
   DenseMap<Value, bool> connected;
 
@@ -654,15 +655,16 @@ private:
     });
   }
 
-  /// Nobody else reads elements that will not be there, nor does the product's statement for
-  /// anything else.
+  /// Nobody else reads elements that will not be there (unless they are shared), nor does the
+  /// product's statement for anything else.
   bool areAlone() {
     llvm::SetVector<Operation *> ofProduct = onlyForLeft();
     for (auto &[tensor, definition] : chain.inlined) {
       if (!chain.isElement(definition.write.getValue()))
         continue;
       for (Operation *user : tensor.getUsers())
-        if (!ofProduct.contains(user) && !isInlined(user))
+        if (!ofProduct.contains(user) && !isInlined(user) &&
+            (!shared || chain.product->isAncestor(user)))
           return fail(user, describeTensor(tensor) +
                                 ", which the softmax is made of, is read by another statement too");
     }
@@ -716,4 +718,6 @@ private:
 };
 } // namespace
 
-Matched<RowChain> tegula::matchRowChain(ParallelOp statement) { return Matcher(statement).run(); }
+Matched<RowChain> tegula::matchRowChain(ParallelOp statement, bool shared) {
+  return Matcher(statement, shared).run();
+}

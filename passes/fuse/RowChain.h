@@ -109,8 +109,9 @@ struct RowChain {
 };
 
 /// The chain that ends in the statement. Nothing where it is none, where something else reads its
-/// elements, or where what they are made of changes before the statement.
-Matched<RowChain> matchRowChain(tgl::ParallelOp statement);
+/// elements (unless they may be `shared`), or where what they are made of changes before the
+/// statement.
+Matched<RowChain> matchRowChain(tgl::ParallelOp statement, bool shared = false);
 
 } // namespace tegula
 

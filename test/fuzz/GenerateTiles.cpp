@@ -528,8 +528,10 @@ GeneratedProgram TiledGenerator::generate() {
     random.chance(50) ? skinnyProduct() : productReduction();
   else if (kind < 17)
     fewRows();
-  else if (kind < 19)
+  else if (kind < 18)
     chain();
+  else if (kind < 19)
+    sharedValues();
   else
     scanOrSort();
   program.text = "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";

@@ -25,6 +25,7 @@ private:
   void convolution();
   void tileLoop();
   void chain();
+  void sharedValues(); // GenerateShared.cpp
   void fewRows();
   void rows();
   void scanOrSort();

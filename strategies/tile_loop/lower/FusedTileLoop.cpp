@@ -82,11 +82,13 @@ void FusedTileLoop::emitTiles(tgl::TilesOp op) {
   take(carried, results, kept);
 }
 
-/// Sums that go nowhere but into a temporary that the loop carries.
+/// Sums that go nowhere but into a temporary that the loop carries, of tiles of their own: in the
+/// next iteration tiles that others have too would take a third stage.
 void FusedTileLoop::findTargets() {
-  for (Product &product : c.products) {
+  for (auto [number, product] : enumerate(c.products)) {
     mlir::Operation *last = tgl::ReduceOp(product.planned->reduce);
-    if (product.a || product.planned->terms > 1 || !last->hasOneUse())
+    if (product.a || product.owner != number || !product.isLast || product.planned->terms > 1 ||
+        !last->hasOneUse())
       continue;
     mlir::Operation *user = *last->user_begin();
     if (isa<mlir::arith::AddFOp>(user) && user->hasOneUse())

@@ -55,27 +55,35 @@ void PingPong::arriveAt(Value *number, unsigned threads) {
                     {number, c.i32(threads)});
 }
 
-/// A ring for each product. Nothing of those that copy is under way when they are done with a
-/// stage.
+/// A ring for each right factor's tiles. Nothing of those that copy is under way when they are done
+/// with a stage.
 void PingPong::makeRings() {
-  for (auto [number, product] : enumerate(c.products))
-    product.ring = async::makeRing(b, {.first = FirstOfProduct + perProduct * unsigned(number),
+  unsigned first = FirstOfProduct;
+  for (auto [number, product] : enumerate(c.products)) {
+    if (product.owner != number) {
+      product.ring = c.products[product.owner].ring;
+      continue;
+    }
+    product.ring = async::makeRing(b, {.first = first,
                                        .stages = numStages,
                                        .groups = unsigned(c.tile.warpgroups),
                                        .fillers = c.numProducerThreads(),
                                        .users = c.numConsumerThreads(),
                                        .fillersPublish = true});
+    first += perProduct;
+  }
 }
 
-/// The stage for tile `number` holds it, for one of the warpgroups.
+/// The stage for tile `number` holds it, for one of the warpgroups: the first product that has it
+/// waits.
 void PingPong::awaitTile(const Product &product, Value *number) {
-  if (c.isWarpSpecialized)
+  if (c.isWarpSpecialized && &product == &c.products[product.owner])
     async::wait(b, product.ring, c.inAll(number), c.warpgroup);
 }
 
-/// Nobody reads the stage for tile `number` any more.
+/// Nobody reads the stage for tile `number` any more, where the last product that has it is done.
 void PingPong::releaseTile(const Product &product, Value *number) {
-  if (c.isWarpSpecialized)
+  if (c.isWarpSpecialized && product.isLast)
     async::release(b, product.ring, c.inAll(number));
 }
 
@@ -194,12 +202,15 @@ void PingPong::branchToProducers() {
   b.SetInsertPoint(producing);
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
                     {c.i32(registers.producing)});
+  unsigned first = c.numConsumerThreads();
   for (auto [number, product] : enumerate(c.products)) {
-    unsigned first = c.numConsumerThreads() + unsigned(number) * c.numProducerThreads();
+    if (product.owner != number)
+      continue;
     SaveAndRestore count(c.numProducers, c.numProducerThreads());
     SaveAndRestore own(c.producer, b.CreateSub(c.thread, c.i32(first)));
     e.emitIf(b.CreateICmpULT(c.producer, c.i32(c.numProducerThreads())),
              [&] { copyAllTiles(product); });
+    first += c.numProducerThreads();
   }
   b.CreateRetVoid();
   b.SetInsertPoint(consuming);

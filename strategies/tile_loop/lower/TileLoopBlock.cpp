@@ -81,7 +81,11 @@ void TileLoopBlock::layOut() {
                     std::nullopt,
                     {},
                     unsigned(planned.reducesTile ? fixed : tile.columns),
-                    unsigned(planned.reducesTile ? tile.columns : fixed)};
+                    unsigned(planned.reducesTile ? tile.columns : fixed),
+                    tileOwner(plan, tile, products.size())};
+    for (Product &earlier : products)
+      earlier.isLast &= earlier.owner != product.owner;
+    numTilesOfTurn += product.owner == products.size();
     if (planned.a)
       product.a = Staged{planned.a,
                          rowAxis,
@@ -106,7 +110,11 @@ void TileLoopBlock::layOut() {
       product.a->base = base;
       base += numRowStages * product.a->bytes();
     }
-  for (Product &product : products) {
+  for (auto [number, product] : enumerate(products)) {
+    if (product.owner != number) {
+      product.b.base = products[product.owner].b.base;
+      continue;
+    }
     product.b.base = base;
     base += 2 * product.b.bytes();
   }

@@ -69,6 +69,8 @@ public:
     std::optional<Staged> a;
     Staged b;
     unsigned columns, depth; ///< of a tile
+    unsigned owner;          ///< number of the product whose tiles of B are this one's too
+    bool isLast = true;      ///< whether no later product has the same tiles
     Value *ring = nullptr;   ///< ring of its stages, in a warp-specialised block
     /// The loop-carried temporary that receives the accumulators of MMAs that the next iteration
     /// waits for.
@@ -107,7 +109,7 @@ public:
   bool staysForBlocks() const;
   bool splitsSums() const;
   unsigned numConsumerThreads() const { return tile.warpgroups * Wgmma::threads; }
-  unsigned numProducerThreads() const { return Wgmma::threads / unsigned(products.size()); }
+  unsigned numProducerThreads() const { return Wgmma::threads / numTilesOfTurn; }
 
   //===--- Split precision ---===//
 
@@ -152,6 +154,7 @@ public:
   tgl::AxesOp axes;
   mlir::BlockArgument rowAxis;
   std::vector<Product> products;
+  unsigned numTilesOfTurn = 0;    ///< of right factors: those that products share count once
   bool isWarpSpecialized = false; ///< whether producer threads load and consumers multiply
   unsigned numRowStages = 1;
   unsigned exchangeBase =

@@ -111,10 +111,10 @@ void TileLoopProducts::multiply(Product &product, Value *number, ArrayRef<Values
 void TileLoopProducts::startCopies() {
   if (c.isWarpSpecialized)
     return;
-  for (const Product &product : c.products) {
+  for (auto [number, product] : enumerate(c.products)) {
     if (product.a)
       copies.copy(*product.a, nullptr, c.firstRow, c.rowsEnd);
-    if (!product.target)
+    if (!product.target && product.owner == number)
       copies.copyColumns(product, c.i64(0));
   }
 }
@@ -145,9 +145,10 @@ void TileLoopProducts::startTile() {
     }
   if (c.isWarpSpecialized)
     return turns.passTurn();
-  for (const Product &product : c.products)
-    copies.copyColumns(product,
-                       product.target ? c.tileNumber : b.CreateAdd(c.tileNumber, c.i64(1)));
+  for (auto [number, product] : enumerate(c.products))
+    if (product.owner == number)
+      copies.copyColumns(product,
+                         product.target ? c.tileNumber : b.CreateAdd(c.tileNumber, c.i64(1)));
 }
 
 /// Does what the last iteration has left to do.

@@ -429,16 +429,57 @@ int64_t TileLoopShape::blockShare(int64_t points) const {
 
 static const int64_t maxSharedBytes = TargetInfo::gpu(90, true).sharedBytes;
 
+/// The place of a right factor's element, by the tile's axis and the other one of the product.
+static ValueExpr placeInTile(const TileLoopProduct &product, mlir::Value ofTile,
+                             mlir::Value other) {
+  tgl::ReadOp read = product.b;
+  mlir::Value summed = axesOfOp(product.reduce).getAxes()[0],
+              columns = axesOfOp(product.nest).getAxes()[0];
+  return tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs())
+      .substitute([&](mlir::Value used) -> std::optional<ValueExpr> {
+        if (used != summed && used != columns)
+          return std::nullopt;
+        return ValueExpr((used == summed) == product.reducesTile ? ofTile : other);
+      });
+}
+
+/// Lines of either are the same where they run along the axis that is not the tile's: rows of a
+/// block of 64 points of the sum, or 64 points of the sum by panels of rows.
+static bool shareTiles(const TileLoopProduct &one, const TileLoopProduct &other,
+                       const TileLoopShape &tile) {
+  if (tgl::ReadOp(one.b).getTensor() != tgl::ReadOp(other.b).getTensor() || one.terms > 1 ||
+      other.terms > 1 || one.fixed != other.fixed || tile.isShared(one.fixed))
+    return false;
+  bool sameLines = one.reducesTile == other.reducesTile
+                       ? one.bKMajor == other.bKMajor
+                       : one.bKMajor != one.reducesTile && other.bKMajor != other.reducesTile &&
+                             tile.columns == lineElements;
+  mlir::Value ofTile = axesOfOp(one.reducesTile ? one.reduce : one.nest).getAxes()[0],
+              fixed = axesOfOp(one.reducesTile ? one.nest : one.reduce).getAxes()[0];
+  return sameLines && placeInTile(one, ofTile, fixed) == placeInTile(other, ofTile, fixed);
+}
+
+unsigned tegula::tileOwner(const TileLoopPlan &plan, const TileLoopShape &tile, unsigned number) {
+  for (unsigned first = 0; first < number; ++first)
+    if (shareTiles(plan.products[first], plan.products[number], tile))
+      return first;
+  return number;
+}
+
 bool tegula::isWarpSpecialized(const TileLoopPlan &plan, const TileLoopShape &tile) {
-  constexpr size_t maxProducts = 2; // of which barriers are left for
-  return tile.warpgroups == 2 && plan.products.size() <= maxProducts;
+  constexpr unsigned maxTiles = 2; // of which barriers are left for
+  unsigned tiles = 0;
+  for (unsigned number = 0; number < plan.products.size(); ++number)
+    tiles += tileOwner(plan, tile, number) == number;
+  return tile.warpgroups == 2 && tiles <= maxTiles;
 }
 
 static int64_t bytesWith(const TileLoopPlan &plan, const TileLoopShape &tile, int64_t rowStages) {
   int64_t bytes = 0;
-  for (const TileLoopProduct &product : plan.products) {
+  for (auto [number, product] : enumerate(plan.products)) {
     int64_t fixed = alignTo(tile.blockShare(product.fixed), lineElements);
-    bytes += 2 * 2 * product.terms * fixed * tile.columns;
+    if (tileOwner(plan, tile, number) == number)
+      bytes += 2 * 2 * product.terms * fixed * tile.columns;
     if (product.a)
       bytes += rowStages * 2 * product.terms * fixed * tile.rows();
   }
@@ -495,9 +536,13 @@ llvm::SetVector<mlir::Value> tegula::splitPrecisionTensors(const TileLoopPlan &p
 /// many columns at a time.
 static bool hasRegisters(const TileLoopPlan &plan, const TileLoopShape &tile, int64_t columns) {
   // Accumulators leave some of 255 registers to addresses and numbers of rows; where operands are
-  // split, some of 224.
-  const int64_t maxRegisters = splitPrecisionTensors(plan).empty() ? 200 : 180;
-  int64_t registers = tile.columns;
+  // split, some of 224. Sums of several products of the tile's points are there together, and words
+  // of two of their values for each product with them.
+  int64_t words =
+      count_if(plan.products, [](const TileLoopProduct &product) { return product.reducesTile; });
+  int64_t scores = plan.products.size() - words;
+  const int64_t maxRegisters = !splitPrecisionTensors(plan).empty() ? 180 : scores > 1 ? 224 : 200;
+  int64_t registers = std::max(tile.columns, tile.columns / 4 * (2 * scores + words));
   for (tgl::TempOp temp :
        tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) { // that the loop carries
     auto type = cast<tgl::TglTensorType>(temp.getTensor().getType());
@@ -530,13 +575,16 @@ static SmallVector<TileLoopShape> rankWithClusters(const TileLoopPlan &plan,
       divideCeil(rows, 128) * batch * clusterBlocks >= device::multiprocessors && rows > 64 ? 2 : 1;
   SmallVector<TileLoopShape> ranked;
   for (int64_t groups : {warpgroups, 3 - warpgroups}) {
-    for (int64_t columns : {128, 64}) {
-      TileLoopShape tile{groups, columns, clusterBlocks};
-      if (usesSplitPrecision && columns > 64)
-        continue;
-      if (hasRegisters(plan, tile, minColumnsAtOnce) && sharedBytesOf(plan, tile) <= maxSharedBytes)
-        ranked.push_back(tile);
-    }
+    // Warp-specialised blocks first.
+    for (bool isSpecialized : {true, false})
+      for (int64_t columns : {128, 64}) {
+        TileLoopShape tile{groups, columns, clusterBlocks};
+        if (isWarpSpecialized(plan, tile) != isSpecialized || (usesSplitPrecision && columns > 64))
+          continue;
+        if (hasRegisters(plan, tile, minColumnsAtOnce) &&
+            sharedBytesOf(plan, tile) <= maxSharedBytes)
+          ranked.push_back(tile);
+      }
     if (ranked.empty()) // the other number is not worth it
       break;
   }

@@ -105,6 +105,11 @@ struct TileLoopShape {
 /// Whether the blocks of a cluster split the K axis of the product.
 bool splitsSum(const TileLoopProduct &product, const TileLoopShape &tile);
 
+/// The first product whose tiles in shared memory are also those of product `number`, which may be
+/// itself: both read the same elements, of which lines are the same for either (a right factor of
+/// scores, and of a sum over the tile).
+unsigned tileOwner(const TileLoopPlan &plan, const TileLoopShape &tile, unsigned number);
+
 /// Whether the block is warp-specialised: two consumer warpgroups, and one that loads for both.
 bool isWarpSpecialized(const TileLoopPlan &plan, const TileLoopShape &tile);
 
