@@ -72,6 +72,14 @@ _Float16 __truncdfhf2(double);
 float __extendhfsf2(_Float16);
 }
 
+/// The nearest bf16, to even; the compiler's own library may have no such function.
+static __bf16 roundToBF16(float value) {
+  auto bits = llvm::bit_cast<uint32_t>(value);
+  constexpr uint32_t quiet = 0x400000;
+  uint32_t rounded = value != value ? bits | quiet : bits + 0x7fff + (bits >> 16 & 1);
+  return llvm::bit_cast<__bf16>(static_cast<uint16_t>(rounded >> 16));
+}
+
 /// What code generation calls where a processor lacks an instruction for it.
 static void defineLibraryCalls(function_ref<void(const char *name, void *address)> define) {
   auto math = [&](const char *single, float (*ofFloat)(float), const char *twice,
@@ -90,6 +98,7 @@ static void defineLibraryCalls(function_ref<void(const char *name, void *address
   math("roundevenf", &roundevenf, "roundeven", &roundeven);
   define("__truncsfhf2", reinterpret_cast<void *>(&__truncsfhf2));
   define("__truncdfhf2", reinterpret_cast<void *>(&__truncdfhf2));
+  define("__truncsfbf2", reinterpret_cast<void *>(&roundToBF16));
   define("__extendhfsf2", reinterpret_cast<void *>(&__extendhfsf2));
 }
 
