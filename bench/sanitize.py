@@ -76,6 +76,8 @@ CASES = [
     Case("depthwise", "dsl/kernels/conv/depthwise_separable.tgl", "N=2,C=5,H=19,W=23,O=7,KH=3,KW=3"),
     Case("gather", GPU + "gather.tgl", "V=11,D=35,N=37", "y"),
     Case("accumulation", E2E + "counts.tgl", "M=35,N=37", "y,c", ("-p", "K=40")),
+    Case("copies of few elements", CODEGEN + "few-targets.tgl", "B=3,N=5003", "bytes,rows,sums,most,least,columns,both"),
+    Case("rows of lengths that data gives", CODEGEN + "row-ranges.tgl", "R=131,Z=4099", "sums,counts,most"),
     Case("product", CODEGEN + "products.tgl", "M=65,N=131,K=77", PRODUCTS, type="f32"),
     Case("product", CODEGEN + "products.tgl", "M=72,N=136,K=104", PRODUCTS, type="f16"),
     Case("product", CODEGEN + "products.tgl", "M=64,N=129,K=65", PRODUCTS, type="bf16"),

@@ -118,10 +118,10 @@ static void storeAlike(ScalarEmitter &e, const ScalarEmitter::Buffer &buffer,
   });
 }
 
-static void emitAdd(ScalarEmitter &e, tgl::WriteOp op, const ScalarEmitter::Buffer &buffer,
-                    ArrayRef<ValueExpr> subscripts, Value *value, Value *mask) {
+void tegula::emitCombine(ScalarEmitter &e, tgl::WriteOp op, Value *pointer, Value *offset,
+                         Value *value, Value *mask) {
   IRBuilder<> &b = e.b;
-  mlir::Type element = buffer.type.getElementType();
+  mlir::Type element = op.getTensorType().getElementType();
   if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64))
     return e.fail(op, "accumulation in a storage type needs a wider temporary");
   bool isInteger = element.isInteger();
@@ -134,7 +134,6 @@ static void emitAdd(ScalarEmitter &e, tgl::WriteOp op, const ScalarEmitter::Buff
     opcode = !isInteger                    ? AtomicRMWInst::FMinimum
              : element.isUnsignedInteger() ? AtomicRMWInst::UMin
                                            : AtomicRMWInst::Min;
-  Value *offset = e.emitIndex(elementOffset(buffer.type, subscripts));
   // Each lane counts, also where all add the same to one element and none is left out.
   bool isUniform = e.lanes && !e.lanes->mask && !e.isVector(offset) && !e.isVector(value) &&
                    !(mask && e.isVector(mask));
@@ -144,30 +143,34 @@ static void emitAdd(ScalarEmitter &e, tgl::WriteOp op, const ScalarEmitter::Buff
     value = b.CreateFMul(value, ConstantFP::get(value->getType(), e.lanes->width));
   e.forEachLane(e.emitAnd(mask, e.lanes ? e.lanes->mask : nullptr), {offset, value},
                 [&](ArrayRef<Value *> scalars) {
-                  Value *pointer =
-                      b.CreateInBoundsGEP(e.storageType(element), buffer.pointer, scalars[0]);
-                  e.setAtomic(b.CreateAtomicRMW(opcode, pointer, scalars[1],
+                  Value *address = b.CreateInBoundsGEP(e.storageType(element), pointer, scalars[0]);
+                  e.setAtomic(b.CreateAtomicRMW(opcode, address, scalars[1],
                                                 MaybeAlign(storageBytes(element)),
                                                 AtomicOrdering::Monotonic));
                 });
+}
+
+Value *tegula::emitWriteMask(ScalarEmitter &e, tgl::WriteOp op) {
+  e.checks.access = op;
+  tgl::TglTensorType type = op.getTensorType();
+  SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
+  Value *guard = op.getGuard() ? e.valueOf(op.getGuard()) : nullptr;
+  if (!op.getChecked() && !e.options.checked)
+    return guard;
+  Value *inside = e.checks.emitBoundsCheck(subscripts, type);
+  StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write");
+  e.checks.report(e.emitAnd(e.checks.reportMask(op, guard), e.b.CreateNot(inside)),
+                  {text.str(), op.getLoc()}, subscripts, type);
+  return e.emitAnd(guard, inside);
 }
 
 void tegula::emitWrite(ScalarEmitter &e, tgl::WriteOp op) {
   auto found = e.buffers.find(op.getTensor());
   if (found == e.buffers.end())
     return e.fail(op, "a write to a tensor without a buffer");
-  e.checks.access = op;
   const ScalarEmitter::Buffer &buffer = found->second;
   SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
-  Value *guard = op.getGuard() ? e.valueOf(op.getGuard()) : nullptr;
-  Value *mask = guard;
-  if (op.getChecked() || e.options.checked) {
-    Value *inside = e.checks.emitBoundsCheck(subscripts, buffer.type);
-    StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write");
-    e.checks.report(e.emitAnd(e.checks.reportMask(op, guard), e.b.CreateNot(inside)),
-                    {text.str(), op.getLoc()}, subscripts, buffer.type);
-    mask = e.emitAnd(mask, inside);
-  }
+  Value *mask = emitWriteMask(e, op);
   Value *value = e.valueOf(op.getValue());
   mlir::Type element = buffer.type.getElementType();
   bool areAlike = op.getCombine() == tgl::ReduceKind::Any;
@@ -176,7 +179,8 @@ void tegula::emitWrite(ScalarEmitter &e, tgl::WriteOp op) {
   mask = e.shadow.checkWrite(op, op.getTensor(), subscripts, mask, raw);
   e.checks.verifyProved(buffer.type, subscripts, mask); // here alone: all kinds of writes come by
   if (combines)
-    return emitAdd(e, op, buffer, subscripts, value, mask);
+    return emitCombine(e, op, buffer.pointer, e.emitIndex(elementOffset(buffer.type, subscripts)),
+                       value, mask);
   if (areAlike && !isPacked(element)) // nibbles are stored by atomic operations
     return storeAlike(e, buffer, subscripts, raw, mask);
   e.storeElements(buffer, subscripts, raw, mask);

@@ -23,6 +23,12 @@ class ScalarEmitter;
 llvm::Value *emitReadMask(ScalarEmitter &e, tgl::ReadOp op);
 void emitRead(ScalarEmitter &e, tgl::ReadOp op);
 void emitWrite(ScalarEmitter &e, tgl::WriteOp op);
+/// Where a write happens (null: everywhere). What data puts outside is reported.
+llvm::Value *emitWriteMask(ScalarEmitter &e, tgl::WriteOp op);
+/// Combines a value by an atomic operation, as the write says, with the element that stands
+/// `offset` elements behind `pointer`.
+void emitCombine(ScalarEmitter &e, tgl::WriteOp op, llvm::Value *pointer, llvm::Value *offset,
+                 llvm::Value *value, llvm::Value *mask);
 
 } // namespace tegula
 

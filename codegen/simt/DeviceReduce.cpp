@@ -9,6 +9,7 @@
 
 #include "codegen/simt/ClusterReduction.h"
 #include "codegen/simt/ColumnSplit.h"
+#include "codegen/simt/DataRanges.h"
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/RowCache.h"
 #include "codegen/simt/WindowTiles.h"
@@ -248,8 +249,11 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   }
   SmallVector<Value *> partial =
       isRow ? rows->distribute(nests, lane, start, body)
-            : distribute(countOf(axes, box, lane), start, body,
-                         rest.empty() ? numbersAhead(together, lane ? lane->width : 1) : 1);
+      : isDataRange(op) && !lane
+          ? distributeRange(*this, together, countOf(axes, box), start, numbersAhead(together, 1),
+                            body)
+          : distribute(countOf(axes, box, lane), start, body,
+                       rest.empty() ? numbersAhead(together, lane ? lane->width : 1) : 1);
   perThread = false;
   forEach(partial, [&](tgl::ReduceOp each, Accumulator own) {
     if (lane)

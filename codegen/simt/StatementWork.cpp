@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/StatementWork.h"
 
+#include "codegen/simt/DataRanges.h"
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"
@@ -59,8 +60,11 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
     mlir::Operation *above = nested->getParentOp();
     while (isa<tgl::ForOp>(above) && isUniform(cast<tgl::ForOp>(above), op))
       above = above->getParentOp();
+    auto reduce = dyn_cast<tgl::ReduceOp>(nested);
+    std::optional<int64_t> mean = reduce ? meanLength(reduce, op) : std::nullopt;
+    hasRanges |= mean.has_value();
     bool isNest = isa<tgl::ParallelOp, tgl::ReduceOp>(nested) && above == op &&
-                  tgl::knownPoints(cast<tgl::AxesOp>(nested));
+                  (mean || tgl::knownPoints(cast<tgl::AxesOp>(nested)));
     bool isSteps = isa<tgl::ForOp>(nested) && isUniform(cast<tgl::ForOp>(nested), op);
     isPlain &= !nested->getNumRegions() || isNest || isSteps;
     hasSteps |= isa<tgl::ForOp>(nested->getParentOp()) && above == op &&
@@ -87,7 +91,7 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
       if (auto nest = dyn_cast<tgl::ParallelOp>(around);
           isa<tgl::ReduceOp>(around) || (nest && !runsSerially(nest)))
         return; // done by the threads that the nest around it is dealt out to
-    std::optional<int64_t> nest = maxPoints(cast<tgl::AxesOp>(nested));
+    std::optional<int64_t> nest = mean ? mean : maxPoints(cast<tgl::AxesOp>(nested));
     inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;
   });
 }
@@ -96,6 +100,8 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
 static constexpr int64_t vectorsPerThread = 4, vectorsInWarp = 2;
 /// Threads that hide each other's waits for memory: four warps of each multiprocessor's schedulers.
 static constexpr int64_t busyThreads = 65536;
+/// Elements that a thread takes of a row of a length that data gives.
+static constexpr int64_t elementsOfRange = 4;
 /// Fewer threads have no whole vector of 32 bytes, which is what memory gives.
 static constexpr int64_t minTeam = 4;
 
@@ -109,6 +115,16 @@ DeviceShape tegula::teamFor(const StatementWork &work) {
   if (!inside)
     return shape;
   int64_t vectors = divideCeil(*inside, DeviceEmitter::accessBytes / 4);
+  // A thread has a few elements of a row that begins anywhere, and shorter rows wait for longer
+  // ones of their warp.
+  if (work.hasRanges) {
+    constexpr int64_t longest = 256;
+    shape.team = PowerOf2Ceil(std::clamp<int64_t>(
+        divideCeil(*inside, elementsOfRange),
+        work.isPlain && !work.hasShared ? minTeam : DeviceEmitter::warp, longest));
+    shape.threads = std::max(shape.team, 128u);
+    return shape;
+  }
   // Teams that meet again and again are better small and many. Rows too long for registers leave
   // those for loads that are under way.
   int64_t most = work.hasPrefix ? 256 : *inside > longRow ? 512 : 1024;

@@ -15,6 +15,9 @@ namespace tegula {
 
 /// Fewer points in a nest than this are not worth a team.
 inline constexpr int64_t shortNest = 16;
+/// Rows of a length that data gives begin anywhere: threads with a row each waste most of what
+/// memory delivers.
+inline constexpr int64_t shortRange = 4;
 /// Threads that keep a large GPU busy: a point for each is as good as a team for each.
 inline constexpr int64_t manyThreads = 32768;
 
@@ -24,6 +27,7 @@ struct StatementWork {
   bool hasTemporaries = false, hasLarge = false; ///< temporaries that a thread has no room for
   bool hasShared = false; ///< temporaries of which threads of a team read each other's elements
   bool hasSteps = false;  ///< loops whose steps are nests
+  bool hasRanges = false; ///< reductions of a length that data gives; `inside` counts with its mean
   /// All teams do the same, and none reads what another writes: nests of known points that hold no
   /// others.
   bool isPlain = true;

@@ -515,7 +515,7 @@ GeneratedProgram TiledGenerator::generate() {
                                                  "128x128x64"};
   program.tile = random.pick(tiles);
   program.isShifted = random.chance(10);
-  unsigned kind = random.below(20);
+  unsigned kind = random.below(22);
   if (kind < 5)
     random.chance(20) ? scaledProduct() : product();
   else if (kind < 7)
@@ -532,8 +532,10 @@ GeneratedProgram TiledGenerator::generate() {
     chain();
   else if (kind < 19)
     sharedValues();
-  else
+  else if (kind < 20)
     scanOrSort();
+  else
+    random.chance(60) ? fewTargets() : dataRanges();
   program.text = "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";
   return program;
 }

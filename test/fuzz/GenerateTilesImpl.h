@@ -31,6 +31,10 @@ private:
   void scanOrSort();
   void longSort(const std::string &type, const std::string &result);
 
+  // Sums at places and over ranges that data gives (GenerateAccumulation.cpp).
+  void fewTargets();
+  void dataRanges();
+
   // Products of few rows (GenerateSkinny.cpp).
   void skinnyProduct();
   struct Axis {

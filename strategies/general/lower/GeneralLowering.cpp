@@ -63,10 +63,12 @@ void tegula::lowerGenerally(StatementLowering &statement) {
     // Points with temporaries are in no vectors of points; those of windows may lie apart by a
     // window's length.
     bool isKept = work.hasParallel && work.hasTemporaries;
-    bool alongPoints = neighboursAreNear(op) || (!isKept && runsAlongPoints(op));
+    bool alongPoints =
+        !work.hasRanges && (neighboursAreNear(op) || (!isKept && runsAlongPoints(op)));
     bool isBusy =
         *work.points >= manyThreads || statement.kernel.newEmitter().columnsKeepMemoryBusy(op);
-    bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && isBusy);
+    int64_t shortest = work.hasRanges ? shortRange : shortNest;
+    bool byThread = (*work.inside < shortest && !isKept) || (alongPoints && isBusy);
     (byThread ? canBeTeam : canBeThread) = false;
   }
   PlanStep &step = statement.step;
