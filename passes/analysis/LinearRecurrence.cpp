@@ -224,14 +224,106 @@ private:
       tainted.insert_range(own.writes);
     }
     for (Value read : accessesOf(found.update).reads)
-      if (read != found.state && tainted.contains(read))
-        return fail(found.update, "what is added to the state depends on it");
+      if (read != found.state && tainted.contains(read) && !findCorrection(read, tainted))
+        return fail(found.update, "what is added to the state depends on it other than by a sum of "
+                                  "its products, to which a value is added");
     // A temporary that is written again after it was read would be two.
     DenseSet<Value> written;
     for (ParallelOp statement : statements)
       for (Value tensor : accessesOf(statement).writes)
         if (!written.insert(tensor).second)
           return fail(statement, "two equations of a step write " + describeTensor(tensor));
+    return true;
+  }
+
+  /// The statement before the update that writes the temporary, one factor of what is added, and
+  /// that nothing else reads.
+  bool findCorrection(Value tensor, const llvm::SetVector<Value> &tainted) {
+    auto temp = tensor.getDefiningOp<TempOp>();
+    WriteOp write;
+    ReadOp read;
+    if (!temp || temp->getBlock() != found.update->getBlock() || found.correction ||
+        !temp.getType().getElementType().isF32())
+      return false;
+    for (Operation *user : temp->getUsers()) {
+      if (auto one = dyn_cast<WriteOp>(user); one && !write)
+        write = one;
+      else if (auto one = dyn_cast<ReadOp>(user); one && !read)
+        read = one;
+      else
+        return false;
+    }
+    auto statement = write ? dyn_cast<ParallelOp>(write->getParentOp()) : ParallelOp();
+    if (!statement || !read || !isPlain(read) || write.getGuard() || write.getCombine() ||
+        write.getChecked() || !statement->isBeforeInBlock(found.update) ||
+        !llvm::is_contained(found.key, read.getResult()))
+      return false;
+    // Each point of it is one of the update's, without the dims that it sums over.
+    for (auto [own, theirs] : llvm::zip_equal(write.getSubscriptExprs(), read.getSubscriptExprs()))
+      if (!own.asValue() || axesOpOf(own.asValue()) != statement || !theirs.asValue() ||
+          axesOpOf(theirs.asValue()) != found.update)
+        return false;
+    if (write.getSubscriptExprs().size() != statement.getAxes().size())
+      return false;
+    for (Value other : accessesOf(statement).reads)
+      if (other != found.state && tainted.contains(other))
+        return false;
+    ReduceOp sum;
+    for (ReduceOp one : statement.getBody().front().getOps<ReduceOp>())
+      if (accessesOf(one).reads.contains(found.state)) {
+        if (sum)
+          return false;
+        sum = one;
+      }
+    ValueCorrection made{statement, 0, {}, {}, false, false};
+    if (!sum || !takeApart(write.getValue(), sum, made) || made.base.empty())
+      return false;
+    found.correction = std::move(made);
+    return true;
+  }
+
+  static bool uses(Value value, Value leaf) {
+    Operation *op = value.getDefiningOp();
+    return value == leaf ||
+           (op && op->getNumRegions() == 0 && op->getBlock() == leaf.getParentBlock() &&
+            llvm::any_of(op->getOperands(), [&](Value used) { return uses(used, leaf); }));
+  }
+
+  /// `scale * leaf + base`, products of factors.
+  static bool takeApart(Value value, Value leaf, ValueCorrection &made) {
+    if (value == leaf)
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (isa<arith::NegFOp>(op)) {
+      if (!uses(op->getOperand(0), leaf) || !takeApart(op->getOperand(0), leaf, made))
+        return false;
+      made.scaleIsNegative = !made.scaleIsNegative;
+      made.baseIsNegative = !made.baseIsNegative;
+      return true;
+    }
+    if (op->getNumOperands() != 2)
+      return false;
+    bool isRight = uses(op->getOperand(1), leaf);
+    Value same = op->getOperand(isRight ? 1 : 0), other = op->getOperand(isRight ? 0 : 1);
+    if (!uses(same, leaf) || uses(other, leaf) || !takeApart(same, leaf, made))
+      return false;
+    SmallVector<Value> factors;
+    bool turns = false;
+    collectFactors(other, factors, turns);
+    if (isa<arith::MulFOp>(op)) {
+      llvm::append_range(made.scale, factors);
+      if (!made.base.empty())
+        llvm::append_range(made.base, factors);
+      made.scaleIsNegative ^= turns;
+      made.baseIsNegative ^= turns;
+      return true;
+    }
+    if (!isa<arith::AddFOp, arith::SubFOp>(op) || !made.base.empty())
+      return false;
+    made.base = std::move(factors);
+    bool isSub = isa<arith::SubFOp>(op);
+    made.baseIsNegative = turns != (isSub && !isRight);
+    made.scaleIsNegative ^= isSub && isRight;
     return true;
   }
 
@@ -272,6 +364,8 @@ private:
     for (Value axis : reduce.getAxes())
       if (!llvm::is_contained(readout.axes, axis))
         return false;
+    if (found.correction && found.correction->statement == statement)
+      found.correction->readout = found.readouts.size();
     found.readouts.push_back(std::move(readout));
     return true;
   }
@@ -311,6 +405,33 @@ private:
     return divideFactors();
   }
 
+  /// The corrected value is the only one, over all dims but the summed ones; its scale varies along
+  /// batch dims alone.
+  bool sortCorrection() {
+    using Dim = LinearRecurrence::Dim;
+    const LinearReadout &readout = found.readouts[found.correction->readout];
+    auto isCorrected = [&](Value factor) {
+      auto read = factor.getDefiningOp<ReadOp>();
+      return read && accessesOf(found.correction->statement).writes.contains(read.getTensor());
+    };
+    auto read = found.value.size() == 1 ? found.value[0].getDefiningOp<ReadOp>() : ReadOp();
+    if (!read || !isCorrected(read))
+      return fail(found.update,
+                  "what is added to the state is no product of a key and a value that "
+                  "the state corrects");
+    WriteOp write;
+    for (WriteOp one : found.correction->statement.getBody().front().getOps<WriteOp>())
+      write = one;
+    for (auto [from, to] : llvm::zip_equal(write.getSubscriptExprs(), read.getSubscriptExprs()))
+      for (unsigned dim = 0; dim < found.dims.size(); ++dim)
+        if ((readout.axes[dim] == from.asValue()) != (found.axes[dim] == to.asValue()))
+          return fail(found.update, "the value and what corrects it are of different elements");
+    for (unsigned dim : found.dimsOf(found.correction->scale, readout.axes))
+      if (found.dims[dim] != Dim::Batch)
+        return fail(found.update, "the correction's scale varies along columns of the state");
+    return true;
+  }
+
   /// Factors that vary along summed dims are keys, others are values.
   bool divideFactors() {
     using Dim = LinearRecurrence::Dim;
@@ -334,6 +455,8 @@ private:
     makeBatch(found.key, found.axes);
     for (const LinearReadout &readout : found.readouts)
       makeBatch(readout.query, readout.axes);
+    if (found.correction && !sortCorrection())
+      return false;
     if (found.key.empty() || found.value.empty())
       return fail(found.update, "what is added to the state is no product of a key and a value");
     if (found.dimsOfKind(Dim::Column).empty())

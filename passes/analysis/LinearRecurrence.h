@@ -11,9 +11,10 @@
 //   S[z, i, j] = decay[t, z] * S[z, i, j] + key[t, z, i] * value[t, z, j]
 //
 // and of which every step reads sums, the *readouts*: sum over i of query[t, z, i] * S[z, i, j].
-// Linear attention, retention and Mamba-2 are such loops. Dims of the state are of three kinds:
-// summed ones (i), along which readouts sum; batch dims (z), along which the decay, keys or queries
-// vary; columns (j), all others.
+// Linear attention, retention and Mamba-2 are such loops. In delta rules the value is corrected by
+// a readout before the update, `value = base + scale * (sum over i of query * S)`, a temporary of
+// the step. Dims of the state are of three kinds: summed ones (i), along which readouts sum; batch
+// dims (z), along which the decay, keys or queries vary; columns (j), all others.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_ANALYSIS_LINEARRECURRENCE_H
@@ -34,6 +35,14 @@ struct LinearReadout {
   bool seesStep = false;                ///< the state is that after the step's update
 };
 
+/// A temporary of the step that takes part of the state's readout off the value.
+struct ValueCorrection {
+  tgl::ParallelOp statement;
+  unsigned readout = 0;                       ///< among those of the recurrence
+  llvm::SmallVector<mlir::Value> scale, base; ///< factors
+  bool scaleIsNegative = false, baseIsNegative = false;
+};
+
 struct LinearRecurrence {
   enum class Dim { Batch, Summed, Column };
 
@@ -45,6 +54,7 @@ struct LinearRecurrence {
   llvm::SmallVector<mlir::Value> decay;      ///< factors; none: the state is only added to
   llvm::SmallVector<mlir::Value> key, value; ///< factors of what is added
   bool isNegative = false;                   ///< what is added
+  std::optional<ValueCorrection> correction; ///< `value` is a read of what its statement writes
   llvm::SmallVector<LinearReadout> readouts; ///< in the loop's order
   llvm::DenseSet<mlir::Operation *> readers; ///< statements that depend on the state
 

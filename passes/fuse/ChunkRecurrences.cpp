@@ -29,6 +29,8 @@ static constexpr double stepMicroseconds = 1;
 /// Scalar operations of a multiprocessor, in loops of general code, and those of a step for each
 /// element of the state.
 static constexpr double operationsPerMicrosecond = 55000, operationsOfElement = 8;
+/// Of forward substitution, for each term.
+static constexpr double operationsOfTerm = 4;
 static constexpr double bytesPerMicrosecond = 2e6;
 /// Small products: of bf16, and of f32 in split precision.
 static constexpr double flopsPerMicrosecond = 1.5e8, flopsOfF32PerMicrosecond = 2e7;
@@ -40,6 +42,7 @@ namespace {
 struct LoopSizes {
   double steps, batch = 1, summed = 1, columns = 1;
   double readouts = 0; ///< rows of queries for each step, over the batch
+  bool isCorrected = false;
 };
 } // namespace
 
@@ -58,6 +61,7 @@ static std::optional<LoopSizes> sizesOf(const LinearRecurrence &found) {
      : kind == LinearRecurrence::Dim::Summed ? sizes.summed
                                              : sizes.columns) *= double(*extent);
   }
+  sizes.isCorrected = found.correction.has_value();
   for (LinearReadout &readout : copy.readouts) {
     std::optional<int64_t> points = knownPoints(cast<AxesOp>(readout.statement.getOperation()));
     if (!points)
@@ -81,10 +85,17 @@ static std::optional<double> timeOfChunks(const LoopSizes &sizes, bool isBF16, d
                 sizes.batch * sizes.steps * (sizes.summed + sizes.columns) * bytes;
   if (kept > maxBytes)
     return std::nullopt;
+  double fixed = 0;
   double flops = 2 * chunks * length *
                  (elements / chunks + sizes.readouts * (length * (sizes.summed + sizes.columns) +
                                                         sizes.summed * sizes.columns));
-  return 7 * launchMicroseconds + 2 * kept / bytesPerMicrosecond +
+  if (sizes.isCorrected) {
+    // Forward substitution by scalar code, and launches for each chunk.
+    double solved = sizes.batch * sizes.steps * length / 2 * (sizes.summed + sizes.columns);
+    fixed = 2 * chunks * launchMicroseconds +
+            solved * operationsOfTerm / (operationsPerMicrosecond * device::multiprocessors);
+  }
+  return fixed + 7 * launchMicroseconds + 2 * kept / bytesPerMicrosecond +
          flops / (isBF16 ? flopsPerMicrosecond : flopsOfF32PerMicrosecond);
 }
 

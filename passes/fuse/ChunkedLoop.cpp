@@ -25,7 +25,8 @@ static bool readsBF16(ArrayRef<Value> factors) {
 }
 
 bool tegula::roundsToBF16(const LinearRecurrence &found) {
-  return readsBF16(found.key) && readsBF16(found.value) &&
+  return readsBF16(found.key) &&
+         readsBF16(found.correction ? found.correction->base : found.value) &&
          llvm::all_of(found.readouts,
                       [](const LinearReadout &readout) { return readsBF16(readout.query); });
 }
@@ -80,9 +81,13 @@ public:
       if (statement != found.update && !found.readers.contains(statement))
         writeAllSteps(statement, {});
     writeDecays();
-    writeStates();
+    if (found.correction)
+      writeCorrectedStates();
+    else
+      writeStates();
     for (ParallelOp statement : statements)
-      if (found.readers.contains(statement))
+      if (found.readers.contains(statement) &&
+          !(found.correction && found.correction->statement == statement))
         writeReadouts(statement);
     loop.erase();
   }
@@ -147,7 +152,7 @@ private:
   }
 
   Value makeTemp(ArrayRef<Value> leading, bool hasChunk, ArrayRef<int64_t> steps,
-                 ArrayRef<Value> trailing, Type type, StringRef name) {
+                 ArrayRef<Value> trailing, Type type, StringRef name, bool hasEnd = false) {
     SmallVector<IndexExprAttr> dims;
     auto add = [&](const IndexExpr &extent) {
       dims.push_back(IndexExprAttr::get(context, extent));
@@ -155,7 +160,7 @@ private:
     for (Value axis : leading)
       add(highOf(axis).expr());
     if (hasChunk)
-      add(chunks);
+      add(hasEnd ? (ValueExpr(chunks) + ValueExpr(1)).expr() : chunks);
     for (int64_t extent : steps)
       add(IndexExpr(extent));
     for (Value axis : trailing)
@@ -443,12 +448,13 @@ private:
   /// The product of factors for all steps; times the decays that follow in the chunk if
   /// `isDecayed`. Steps that the last chunk lacks have zeros.
   ChunkTensor keep(ArrayRef<Value> factors, ArrayRef<Value> axes, ArrayRef<Value> axesByDim,
-                   bool isDecayed, StringRef name) {
+                   bool isDecayed, StringRef name, Type type = {}) {
     ChunkTensor made;
     for (Value axis : axes)
       if (!axesAmong({axis}, factors).empty() || (isDecayed && llvm::is_contained(decayAxes, axis)))
         (isColumnOrSummed(axis, axesByDim) ? made.trailing : made.leading).push_back(axis);
-    made.tensor = makeTemp(made.leading, true, {length}, made.trailing, element, name);
+    made.tensor =
+        makeTemp(made.leading, true, {length}, made.trailing, type ? type : element, name);
     for (bool isRest : {false, true}) {
       if (isRest && isWhole)
         break;
@@ -479,11 +485,11 @@ private:
 
   /// What is one element of a tensor is read where it is used.
   Operand operandOf(ArrayRef<Value> factors, ArrayRef<Value> axes, ArrayRef<Value> axesByDim,
-                    StringRef name) {
+                    StringRef name, Type type = {}) {
     Operand operand{factors, std::nullopt};
     auto read = factors.size() == 1 ? factors[0].getDefiningOp<ReadOp>() : ReadOp();
     if (!isWhole || !read || read.getGuard() || read.getFill() || read.getChecked())
-      operand.kept = keep(factors, axes, axesByDim, false, name);
+      operand.kept = keep(factors, axes, axesByDim, false, name, type);
     return operand;
   }
 
@@ -589,7 +595,7 @@ private:
     std::vector<Scores> all;
     for (LinearReadout &readout : found.readouts)
       if (readout.statement == statement) {
-        all.push_back(writeScores(readout));
+        all.push_back(writeScores(readout, element));
         all.back().before = writeBefore(all.back());
         if (!isWhole)
           all.back().result = writeResult(all.back());
@@ -617,7 +623,7 @@ private:
     return axes;
   }
 
-  Scores writeScores(LinearReadout &readout) {
+  Scores writeScores(LinearReadout &readout, Type type) {
     SmallVector<Value> axes = axesOfReadout(readout);
     Scores made{&readout, operandOf(readout.query, axes, readout.axes, "queries"), {}, {}, {}};
     for (Value axis : readout.statement.getAxes()) {
@@ -628,8 +634,7 @@ private:
       if (isOwn)
         made.scores.leading.push_back(axis);
     }
-    made.scores.tensor =
-        makeTemp(made.scores.leading, true, {length, length}, {}, element, "scores");
+    made.scores.tensor = makeTemp(made.scores.leading, true, {length, length}, {}, type, "scores");
     Value steps[2];
     Place place = open(made.scores.leading, true, {stepAxis(), stepAxis("from")}, steps);
     alignAxes(place, readout);
@@ -726,6 +731,169 @@ private:
     Value result = resultOf(place, one);
     writeAt(place, made, result);
     return made;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Corrected values
+  //===--------------------------------------------------------------------===//
+
+  /// Axes of the readout are those of the update.
+  void alignBack(Place &place, const LinearReadout &readout) {
+    for (auto [of, own] : llvm::zip_equal(found.axes, readout.axes))
+      if (Value known = place.map.lookupOrNull(of))
+        place.map.map(own, known);
+  }
+
+  Value signedProduct(Place &place, const Operand &operand, bool isNegative, Value other = {}) {
+    Value value = valueOf(place, operand, place.step);
+    if (other)
+      value = arith::MulFOp::create(place.builder, loc, value, other);
+    return isNegative ? Value(arith::NegFOp::create(place.builder, loc, value)) : value;
+  }
+
+  /// Runs `write` with statements going into a loop, and ends the loop.
+  void inLoop(StringRef name, const ValueExpr &high, llvm::function_ref<void(Value)> write) {
+    auto walk = ForOp::create(builder, loc, ArrayRef<StringRef>{name}, 0, high, ValueRange());
+    walk.getBody().front().clear();
+    OpBuilder outside = builder;
+    builder = OpBuilder::atBlockEnd(&walk.getBody().front());
+    write(walk.getLoopVar());
+    builder = outside;
+    yield(walk, {});
+  }
+
+  /// Forward substitution, step by step: x[l] = first(l) + scale * sum over m < l of
+  /// scores[l, m] * x[m], over the columns.
+  ChunkTensor solve(Scores &one, const Operand &scale, ArrayRef<Value> columns, StringRef name,
+                    llvm::function_ref<Value(Place &)> first) {
+    LinearReadout &readout = *one.readout;
+    ChunkTensor made;
+    for (unsigned dim : found.dimsOfKind(Dim::Batch))
+      made.leading.push_back(readout.axes[dim]);
+    made.trailing.append(columns.begin(), columns.end());
+    made.tensor = makeTemp(made.leading, true, {length}, columns, builder.getF32Type(), name);
+    inLoop("step", length, [&](Value step) {
+      SmallVector<Value> own(columns.size());
+      Place place = open(made.leading, true, specsOf(columns), own.data());
+      place.map.map(columns, own);
+      setStep(place, step);
+      alignAxes(place, readout);
+      Value sum = sumOver(place, {AxisSpec{"from", 0, ValueExpr(step)}},
+                          [&](Place &at, ReduceOp reduce) -> Value {
+                            ValueExpr from = Value(reduce.getAxes()[0]);
+                            Value score = readAt(at, one.scores, {ValueExpr(step), from});
+                            Value solved = readAt(at, made, {from});
+                            return arith::MulFOp::create(at.builder, loc, score, solved);
+                          });
+      sum = signedProduct(place, scale, found.correction->scaleIsNegative, sum);
+      writeAt(place, made, arith::AddFOp::create(place.builder, loc, first(place), sum));
+    });
+    return made;
+  }
+
+  void writeCorrectedStates() {
+    const ValueCorrection &correction = *found.correction;
+    LinearReadout &readout = found.readouts[correction.readout];
+    Type f32 = builder.getF32Type();
+    keys = operandOf(found.key, found.axes, found.axes, "keys");
+    Scores one = writeScores(readout, f32);
+    SmallVector<Value> own(readout.statement.getAxes()), columns;
+    SmallVector<Value> summed(readout.reduce.getAxes());
+    for (unsigned dim : found.dimsOfKind(Dim::Column))
+      columns.push_back(readout.axes[dim]);
+    Operand base = operandOf(correction.base, own, readout.axes, "base", f32),
+            scale = operandOf(correction.scale, own, readout.axes, "scale", f32);
+    ChunkTensor fixed = solve(one, scale, columns, "fixed", [&](Place &place) {
+      return signedProduct(place, base, correction.baseIsNegative);
+    });
+    ChunkTensor turned = solve(one, scale, summed, "turned", [&](Place &place) {
+      Value query = valueOf(place, one.query, place.step);
+      if (Value decay = decayBetween(place, 0, seenBy(readout, place.step)))
+        query = arith::MulFOp::create(place.builder, loc, decay, query);
+      return signedProduct(place, scale, correction.scaleIsNegative != readout.isNegative, query);
+    });
+    walkChunks(readout, fixed, rounded(turned));
+  }
+
+  /// The same tensor in the type that products take.
+  ChunkTensor rounded(const ChunkTensor &from) {
+    if (element.isF32())
+      return from;
+    ChunkTensor made = from;
+    made.tensor = makeTemp(from.leading, true, {length}, from.trailing, element, "rounded");
+    SmallVector<AxisSpec> specs{stepAxis()};
+    llvm::append_range(specs, specsOf(from.trailing));
+    SmallVector<Value> own(specs.size());
+    Place place = open(from.leading, true, specs, own.data());
+    place.map.map(from.trailing, ArrayRef(own).drop_front());
+    place.step = own[0];
+    writeAt(place, made, readAt(place, from, {ValueExpr(place.step)}));
+    return made;
+  }
+
+  /// Values of each chunk from the state before it, then the state behind it.
+  void walkChunks(const LinearReadout &readout, const ChunkTensor &fixed,
+                  const ChunkTensor &turned) {
+    SmallVector<Value> batch = axesOfKind(Dim::Batch), summed = axesOfKind(Dim::Summed),
+                       columns = axesOfKind(Dim::Column), inner(summed), all(batch);
+    llvm::append_range(inner, columns);
+    llvm::append_range(all, inner);
+    auto make = [&](StringRef name) {
+      return ChunkTensor{makeTemp(batch, true, {length}, columns, element, name), batch, columns};
+    };
+    values.kept = make("values");
+    ChunkTensor decayed = logs ? make("decayed") : *values.kept;
+    states = {makeTemp(batch, true, {}, inner, element, "states", /*hasEnd=*/true), batch, inner};
+    auto pointOf = [&](Place &place) {
+      return llvm::map_to_vector(found.axes,
+                                 [&](Value axis) { return ValueExpr(place.map.lookup(axis)); });
+    };
+    auto keepState = [&](Place &place, Value state, const ValueExpr &chunk) {
+      SmallVector<ValueExpr> where = subscripts(place, batch, {}, {chunk}, inner);
+      WriteOp::create(place.builder, loc, state, states.tensor, where);
+    };
+    Place first = open(all, false, {}, nullptr);
+    keepState(first, ReadOp::create(first.builder, loc, found.state, pointOf(first)), 0);
+    inLoop("chunk", ValueExpr(chunks), [&](Value chunk) {
+      SmallVector<AxisSpec> specs{stepAxis()};
+      llvm::append_range(specs, specsOf(columns));
+      SmallVector<Value> own(specs.size());
+      Place place = open(batch, false, specs, own.data());
+      place.map.map(columns, ArrayRef(own).drop_front());
+      place.chunk = chunk, place.step = own[0];
+      alignBack(place, readout);
+      ValueExpr step = place.step;
+      Value value = sumOver(place, specsOf(summed), [&](Place &at, ReduceOp reduce) -> Value {
+        for (auto [axis, one] : llvm::zip_equal(summed, reduce.getAxes()))
+          at.map.map(axis, Value(one));
+        alignBack(at, readout);
+        Value factor = readAt(at, turned, {step}), state = readAt(at, states, {});
+        return arith::MulFOp::create(at.builder, loc, factor, state);
+      });
+      OpBuilder &b = place.builder;
+      value = arith::AddFOp::create(b, loc, readAt(place, fixed, {step}), value);
+      writeAt(place, *values.kept, value);
+      if (Value decay = decayBetween(place, step + ValueExpr(1), endOf(chunk)))
+        writeAt(place, decayed, arith::MulFOp::create(b, loc, decay, value));
+      // The state behind the chunk.
+      SmallVector<Value> elements(inner.size());
+      Place next = open(batch, false, specsOf(inner), elements.data());
+      next.map.map(inner, elements);
+      next.chunk = chunk;
+      Value more = sumOver(next, {stepAxis()}, [&](Place &at, ReduceOp reduce) -> Value {
+        Value from = reduce.getAxes()[0];
+        Value key = valueOf(at, keys, from), added = readAt(at, decayed, {ValueExpr(from)});
+        return arith::MulFOp::create(at.builder, loc, key, added);
+      });
+      if (found.isNegative)
+        more = arith::NegFOp::create(next.builder, loc, more);
+      Value state = ReadOp::create(next.builder, loc, found.state, pointOf(next));
+      if (Value decay = decayBetween(next, 0, endOf(chunk)))
+        state = arith::MulFOp::create(next.builder, loc, decay, state);
+      state = arith::AddFOp::create(next.builder, loc, state, more);
+      WriteOp::create(next.builder, loc, state, found.state, pointOf(next));
+      keepState(next, state, ValueExpr(chunk) + ValueExpr(1));
+    });
   }
 };
 } // namespace

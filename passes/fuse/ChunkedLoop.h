@@ -14,7 +14,16 @@
 //   readout[t, j]   = decay(0, l) * sum over i of query * states[c, i, j]
 //                     + sum over m of scores[c, l, m] * value[c, m, j]
 //
-// where decay(m, l) is the product of the decays of the steps after m, up to l. Sums of logarithms
+// Values that a readout of the state corrects, value = base + scale*(sum over i of query * S),
+// solve
+//
+//   value[c, l, j] = base + scale*(decay(0, l) * sum over i of query * states[c, i, j]
+//                                  + sum over m < l of scores[c, l, m] * value[c, m, j])
+//
+// for a state that is not known yet (the WY form): value = fixed[c, l, j] + sum over i of
+// turned[c, l, i] * states[c, i, j]. Then the loop over chunks holds two products.
+//
+// Here decay(m, l) is the product of the decays of the steps after m, up to l. Sums of logarithms
 // from the chunk's begin give it as exp(log[l] - log[m]), which is in range where the product is.
 // Decays of 0 are counted beside: a product over one is 0. So are negative ones.
 //
