@@ -34,11 +34,10 @@ static cl::opt<unsigned> rank("rank", cl::value_desc("N"),
                                        "the gradient allows it)"),
                               cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<bool> save("save",
-                          cl::desc("Take outputs of the kernel as parameters where the gradient "
-                                   "needs them"),
+                          cl::desc("Take all outputs of the kernel that the gradient needs as "
+                                   "parameters (default: those that are reductions)"),
                           cl::cat(outputOptions), cl::sub(sub));
-static cl::opt<bool> recompute("recompute",
-                               cl::desc("Compute all values of the kernel again (default)"),
+static cl::opt<bool> recompute("recompute", cl::desc("Compute all values of the kernel again"),
                                cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> outputPath("o", cl::value_desc("FILE"), cl::init("-"),
                                        cl::desc("Where the program goes (default: standard "
@@ -51,7 +50,9 @@ static ExitCode run() {
   grad::GradientOptions options;
   options.instance.kernel = kernelName;
   options.wrt.assign(wrt.begin(), wrt.end());
-  options.save = save;
+  options.saved = save        ? grad::SavedOutputs::All
+                  : recompute ? grad::SavedOutputs::None
+                              : grad::SavedOutputs::ByCost;
   if (save && recompute) {
     errs() << "tegula: --save and --recompute exclude each other\n";
     return ExitWrongCall;

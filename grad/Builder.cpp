@@ -237,10 +237,29 @@ const Expr *Builder::select(const Expr *condition, const Expr *value) {
   return where(condition, value, number(0));
 }
 
+const Expr *Builder::rounded(const Expr *value, DType type) {
+  Expr *result = make(Expr::Convert, computeType(type));
+  result->target = type;
+  result->operands = {value};
+  return result;
+}
+
 const Expr *Builder::read(const Tensor *tensor, ArrayRef<IndexExpr> subscripts) {
   Expr *result = make(Expr::Read, computeType(tensor->type));
   result->tensor = tensor;
   result->subscripts = subscripts.vec();
+  return result;
+}
+
+Equation Builder::equationOf(const Tensor *target,
+                             function_ref<const Expr *(ArrayRef<IndexExpr>)> value) {
+  Equation result;
+  result.target = target;
+  for (auto [d, dim] : enumerate(target->dims)) {
+    result.vars.push_back(newAxis(std::string(1, "ijklmnpqrstuv"[d % 13]), 0, dim));
+    result.subscripts.push_back(IndexExpr::dim(result.vars.back()->id));
+  }
+  result.value = value(result.subscripts);
   return result;
 }
 
@@ -325,6 +344,76 @@ const Expr *Builder::substitute(const Expr *value, const Replacement &replacemen
     for (auto &[numerator, denominator] : made.exact) {
       numerator = substitute(numerator, inner);
       denominator = substitute(denominator, inner);
+    }
+    program.exprs.push_back(std::move(made));
+    return done[at] = &program.exprs.back();
+  };
+  return visit(visit, value);
+}
+
+IndexExpr Builder::replaceReads(const IndexExpr &index,
+                                function_ref<const Expr *(const Expr *)> replace) {
+  return index.substitute([&](const IndexVar &at) -> std::optional<IndexExpr> {
+    if (at.isSymbol() || program.vars[at.position()].kind != Var::Data)
+      return std::nullopt;
+    const Expr *old = program.vars[at.position()].data;
+    const Expr *data = replaceReads(old, replace);
+    if (data == old)
+      return std::nullopt;
+    Var fresh = program.vars[at.position()];
+    fresh.id = static_cast<unsigned>(program.vars.size());
+    fresh.data = data;
+    program.vars.push_back(fresh);
+    return IndexExpr::dim(fresh.id);
+  });
+}
+
+const Expr *Builder::replaceReads(const Expr *value,
+                                  function_ref<const Expr *(const Expr *)> replace) {
+  DenseMap<const Expr *, const Expr *> done;
+  auto visit = [&](auto &&self, const Expr *at) -> const Expr * {
+    if (!at)
+      return at;
+    if (const Expr *known = done.lookup(at))
+      return known;
+    if (at->kind == Expr::Read)
+      if (const Expr *other = replace(at))
+        return done[at] = other;
+    Expr made = *at;
+    bool changed = false;
+    auto update = [&](auto &part, auto now) {
+      changed |= part != now;
+      part = now;
+    };
+    for (const Expr *&operand : made.operands)
+      update(operand, self(self, operand));
+    update(made.fill, self(self, made.fill));
+    update(made.guard, self(self, made.guard));
+    update(made.filter, self(self, made.filter));
+    update(made.index, replaceReads(made.index, replace));
+    for (IndexExpr &subscript : made.subscripts)
+      update(subscript, replaceReads(subscript, replace));
+    for (auto &[numerator, denominator] : made.exact) {
+      update(numerator, replaceReads(numerator, replace));
+      update(denominator, replaceReads(denominator, replace));
+    }
+    Replacement renamed;
+    for (const Var *&bound : made.vars) {
+      IndexExpr lo = replaceReads(bound->lo, replace), hi = replaceReads(bound->hi, replace);
+      if (lo == bound->lo && hi == bound->hi)
+        continue;
+      const Var *fresh = newAxis(bound->name, lo, hi);
+      renamed[bound->id] = IndexExpr::dim(fresh->id);
+      bound = fresh;
+      changed = true;
+    }
+    if (!changed)
+      return done[at] = at;
+    if (!renamed.empty()) {
+      for (const Expr *&operand : made.operands)
+        operand = substitute(operand, renamed);
+      if (made.filter)
+        made.filter = substitute(made.filter, renamed);
     }
     program.exprs.push_back(std::move(made));
     return done[at] = &program.exprs.back();
@@ -417,6 +506,13 @@ void Builder::tensorsOf(const Expr *value, DenseSet<const Tensor *> &into) const
 }
 
 void Builder::tensorsOf(const Equation &equation, DenseSet<const Tensor *> &into) const {
+  if (equation.loop) {
+    for (const Carried &state : equation.loop->states)
+      into.insert(state.before);
+    for (const Equation &one : equation.loop->body)
+      tensorsOf(one, into);
+    return;
+  }
   tensorsOf(equation.value, into);
   if (equation.guard)
     tensorsOf(equation.guard, into);

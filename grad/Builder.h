@@ -19,7 +19,9 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -35,8 +37,10 @@ struct Refusal {
   Span span;
 };
 
+struct Loop;
+
 /// One step of a program without calls and blocks: target[subscripts] = value for all points of
-/// `vars` where `guard` holds.
+/// `vars` where `guard` holds; or a loop.
 struct Equation {
   const Tensor *target = nullptr;
   std::vector<const Var *> vars;
@@ -47,6 +51,23 @@ struct Equation {
   const Expr *guard = nullptr;
   const Expr *value = nullptr;
   Span span;
+  bool isState = false;       // `state target[...] = value`: a loop changes the target
+  std::shared_ptr<Loop> loop; // in place of all else but the span
+};
+
+/// A state of a loop, each value of which is a tensor of its own.
+struct Carried {
+  const Tensor *before = nullptr, *first = nullptr; // ahead of the loop, at the beginning of a step
+  const Tensor *last = nullptr, *after = nullptr;   // at the end of a step, behind the loop
+  const Tensor *history = nullptr; // if not null: the first values of all steps are kept there
+};
+
+/// Steps one after another.
+struct Loop {
+  const Var *var = nullptr;
+  bool isReverse = false;
+  std::vector<Equation> body;
+  std::vector<Carried> states;
 };
 
 using VarSet = llvm::SmallSetVector<unsigned, 8>;
@@ -81,8 +102,14 @@ public:
   const Expr *select(const Expr *condition, const Expr *value);
   const Expr *where(const Expr *condition, const Expr *yes, const Expr *no);
   const Expr *read(const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
+  /// The whole tensor, element by element: target[axes] = value(axes).
+  Equation equationOf(const Tensor *target,
+                      llvm::function_ref<const Expr *(llvm::ArrayRef<IndexExpr>)> value);
   const Expr *reduce(checked::Reduction reduction, llvm::ArrayRef<const Var *> vars,
                      const Expr *value, const Expr *filter = nullptr);
+
+  /// The value rounded to a float type.
+  const Expr *rounded(const Expr *value, checked::DType type);
 
   Expr *make(Expr::Kind kind, checked::DType type);
   Expr *copy(const Expr *value);
@@ -91,6 +118,13 @@ public:
   /// ranges of their own where those change.
   const Expr *substitute(const Expr *value, const Replacement &replacement);
   IndexExpr substitute(const IndexExpr &index, const Replacement &replacement);
+
+  /// The value with `replace(read)` in place of reads for which that is not null, also in
+  /// subscripts from data.
+  const Expr *replaceReads(const Expr *value,
+                           llvm::function_ref<const Expr *(const Expr *)> replace);
+  IndexExpr replaceReads(const IndexExpr &index,
+                         llvm::function_ref<const Expr *(const Expr *)> replace);
 
   /// Vars that the value depends on and does not bind itself; those behind data count.
   void freeVars(const Expr *value, VarSet &into) const;

@@ -44,14 +44,27 @@ bool Deriver::isActive(const Expr *value) {
   return result;
 }
 
-void Deriver::findActive(ArrayRef<const Tensor *> wrt) {
-  active.insert(wrt.begin(), wrt.end());
-  for (const Equation &equation : equations) {
-    // Equations come in order: what a value reads is known. An answer about a tensor that becomes
-    // active later would be about an element that is not defined yet.
-    if (isFloat(equation.target->type) && isActive(equation.value)) {
-      active.insert(equation.target);
+/// Equations come in order: what a value reads is known. An answer about a tensor that becomes
+/// active later would be about an element that is not defined yet.
+void Deriver::findActive(ArrayRef<Equation> from) {
+  auto add = [&](const Tensor *tensor) {
+    if (isFloat(tensor->type) && active.insert(tensor).second)
       activity.clear();
+  };
+  for (const Equation &equation : from) {
+    if (!equation.loop) {
+      if (isFloat(equation.target->type) && isActive(equation.value))
+        add(equation.target);
+      continue;
+    }
+    // A state that becomes active in a step is so in all steps behind it.
+    for (size_t known = 0; known != active.size();) {
+      known = active.size();
+      for (const Carried &state : equation.loop->states)
+        if (active.contains(state.before) || active.contains(state.last))
+          for (const Tensor *one : {state.first, state.after})
+            add(one);
+      findActive(equation.loop->body);
     }
   }
   activity.clear();
@@ -66,21 +79,26 @@ bool Deriver::contribute(const Expr *read, const Expr *adjoint, const Expr *cond
   if (read->fill && isActive(read->fill))
     return refuse(read->span, "the value outside of '" + read->tensor->name +
                                   "', which fill= gives, has a gradient of its own");
-  Contribution made = solve(b, read, adjoint, condition, domain, outer);
+  bool isElsewhere = steps && !steps->own.contains(read->tensor);
+  Contribution made = solve(b, read, adjoint, condition, domain, outer, isElsewhere);
   if (made.isRefused)
     return refuse(read->span, "'" + read->tensor->name +
                                   "' is read at an index between bounds that other indices or data "
                                   "decide, which subscripts no dim alone");
   // An element of which nothing is left gives nothing onwards either.
   made.isMasked |= isReversedMasked;
-  adjoints[read->tensor].contributions.push_back(std::move(made));
+  (isElsewhere ? steps->elsewhere[read->tensor] : adjoints[read->tensor].contributions)
+      .push_back(std::move(made));
   return true;
 }
 
 /// Whether two sums have the same digits in each dim.
 static bool haveSameLayout(const Contribution &a, const Contribution &b) {
-  if (a.layout.size() != b.layout.size())
+  if (a.layout.size() != b.layout.size() || a.fixed.size() != b.fixed.size())
     return false;
+  for (const auto &[d, at] : a.fixed)
+    if (auto other = b.fixed.find(d); other == b.fixed.end() || other->second != at)
+      return false;
   for (auto [x, y] : zip_equal(a.layout, b.layout)) {
     if (x.size() != y.size())
       return false;
@@ -96,7 +114,7 @@ static Equation equationOf(const Tensor *target, const Contribution &first, cons
   result.target = target;
   result.value = value;
   for (auto [d, digits] : enumerate(first.layout)) {
-    IndexExpr subscript(0);
+    IndexExpr subscript = digits.empty() ? first.fixed.lookup(d) : IndexExpr(0);
     for (const Var *digit : digits) {
       subscript = subscript * digit->hi + IndexExpr::dim(digit->id);
       result.vars.push_back(digit);
@@ -109,9 +127,9 @@ static Equation equationOf(const Tensor *target, const Contribution &first, cons
 }
 
 /// Sums of one layout are one equation, `=` the first time; scattered points are added after it.
-void Deriver::emitInto(const Tensor *target, std::vector<Contribution> &contributions) {
+void Deriver::emitInto(const Tensor *target, std::vector<Contribution> &contributions,
+                       bool isFirst) {
   std::vector<bool> done(contributions.size());
-  bool isFirst = true;
   for (size_t i = 0; i != contributions.size(); ++i) {
     if (done[i] || contributions[i].isScatter)
       continue;
@@ -253,8 +271,15 @@ static bool isTame(Unary function) {
   }
 }
 
-/// Functions that are infinite or no number somewhere, or whose derivatives are.
+/// Functions that are infinite or no number somewhere, or whose derivatives are; those of sizes and
+/// constants are numbers.
 static bool canBeInfinite(const Expr *value) {
+  auto isKnown = [](auto &&self, const Expr *at) -> bool {
+    return at->kind != Expr::Read && at->kind != Expr::Scalar && at->kind != Expr::Random &&
+           all_of(at->operands, [&](const Expr *one) { return self(self, one); });
+  };
+  if (isKnown(isKnown, value))
+    return false;
   if (const Expr *x = matchWhole(value))
     return canBeInfinite(x);
   bool isDangerous = (value->kind == Expr::Unary && !isTame(value->unary)) ||
@@ -267,6 +292,8 @@ static bool canBeInfinite(const Expr *value) {
 }
 
 bool Deriver::reverse(const Equation &equation) {
+  if (equation.loop)
+    return reverseLoop(equation);
   if (!active.contains(equation.target) || !isActive(equation.value))
     return true;
   Adjoint *adjoint = finish(equation.target);
@@ -291,47 +318,127 @@ bool Deriver::reverse(const Equation &equation) {
                  static_cast<unsigned>(equation.vars.size()));
 }
 
+/// Whether each element is a reduction: computing it again costs more than reading it.
+bool Deriver::isReduced(const Tensor *tensor) const {
+  return any_of(equations, [&](const Equation &one) {
+    if (!one.loop)
+      return one.target == tensor && one.value->kind == Expr::Reduce;
+    return any_of(one.loop->body, [&](const Equation &step) { return step.target == tensor; });
+  });
+}
+
+/// The equations with one tensor read in place of another.
+static void replaceTensor(Builder &b, std::vector<Equation> &equations, const Tensor *from,
+                          const Tensor *to) {
+  auto replace = [&](const Expr *read) -> const Expr * {
+    if (read->tensor != from)
+      return nullptr;
+    Expr *made = b.copy(read);
+    made->tensor = to;
+    return made;
+  };
+  for (Equation &equation : equations) {
+    if (equation.loop) {
+      replaceTensor(b, equation.loop->body, from, to);
+      continue;
+    }
+    equation.value = b.replaceReads(equation.value, replace);
+    if (equation.guard)
+      equation.guard = b.replaceReads(equation.guard, replace);
+    for (IndexExpr &subscript : equation.subscripts)
+      subscript = b.replaceReads(subscript, replace);
+  }
+}
+
+/// Moves what is needed, and what that needs, in order.
+static void keepNeeded(const Builder &b, std::vector<Equation> &from, std::vector<Equation> &to,
+                       DenseSet<const Tensor *> &needed, const DenseSet<const Tensor *> &given) {
+  for (Equation &equation : llvm::reverse(from)) {
+    if (equation.loop) {
+      // What a step needs it may need of the step before.
+      std::vector<Equation> &body = equation.loop->body;
+      auto isNeeded = [&](const Equation &one) {
+        return needed.contains(one.target) && !given.contains(one.target);
+      };
+      for (size_t known = 0; known != needed.size();) {
+        known = needed.size();
+        for (const Equation &one : llvm::reverse(body))
+          if (isNeeded(one))
+            b.tensorsOf(one, needed);
+      }
+      erase_if(body, [&](const Equation &one) { return !isNeeded(one); });
+      if (!body.empty())
+        to.push_back(std::move(equation));
+      continue;
+    }
+    if (!needed.contains(equation.target) || given.contains(equation.target))
+      continue;
+    b.tensorsOf(equation, needed);
+    to.push_back(std::move(equation));
+  }
+  std::reverse(to.begin(), to.end());
+}
+
+/// A temporary that points are added to begins as zeros of its whole size.
+static void beginSums(Builder &b, std::vector<Equation> &equations) {
+  DenseSet<const Tensor *> defined;
+  std::vector<Equation> complete;
+  for (Equation &equation : equations) {
+    if (equation.loop)
+      beginSums(b, equation.loop->body);
+    else if (equation.target->kind != Tensor::State && defined.insert(equation.target).second &&
+             equation.accumulate)
+      complete.push_back(b.equationOf(
+          equation.target, [&](ArrayRef<IndexExpr>) -> const Expr * { return b.number(0); }));
+    complete.push_back(std::move(equation));
+  }
+  equations = std::move(complete);
+}
+
 /// Of both parts what the gradients need.
 void Deriver::keepNeeded(Derivation &result) {
   DenseSet<const Tensor *> needed;
   for (const auto &entry : gradients)
     needed.insert(entry.second);
-  auto prune = [&](std::vector<Equation> &from, std::vector<Equation> &to,
-                   const DenseSet<const Tensor *> &given) {
-    for (Equation &equation : llvm::reverse(from)) {
-      if (!needed.contains(equation.target) || given.contains(equation.target))
-        continue;
-      b.tensorsOf(equation, needed);
-      to.push_back(std::move(equation));
-    }
-    std::reverse(to.begin(), to.end());
-  };
-  prune(backward, result.backward, {});
   DenseSet<const Tensor *> saved;
-  if (save)
-    saved.insert(b.program.outputs.begin(), b.program.outputs.end());
-  prune(equations, result.forward, saved);
+  MapVector<const Tensor *, const Tensor *> outputOf; // of temporaries that outputs copy
+  for (const Equation &one : equations) {
+    bool isCopy =
+        !one.loop && !one.accumulate && !one.guard && one.value->kind == Expr::Read &&
+        one.value->subscripts == one.subscripts && !one.value->fill &&
+        one.value->tensor->kind == Tensor::Temp && one.value->tensor->type == one.target->type &&
+        one.value->tensor->dims.size() == one.target->dims.size() &&
+        all_of(zip_equal(one.value->tensor->dims, one.target->dims),
+               [&](auto pair) { return areEqualSizes(b, std::get<0>(pair), std::get<1>(pair)); });
+    if (isCopy && is_contained(b.program.outputs, one.target))
+      outputOf[one.value->tensor] = one.target;
+  }
+  for (const Tensor *output : b.program.outputs)
+    if (save == SavedOutputs::All || (save == SavedOutputs::ByCost && isReduced(output)))
+      saved.insert(output);
+  for (auto [temporary, output] : outputOf)
+    if (save == SavedOutputs::All || (save == SavedOutputs::ByCost && isReduced(temporary))) {
+      saved.insert(output);
+      replaceTensor(b, backward, temporary, output);
+    }
+  grad::keepNeeded(b, backward, result.backward, needed, {});
+  std::vector<Equation> spelled;
+  for (const Equation &equation : equations)
+    if (equation.loop)
+      spellLoop(equation, spelled);
+    else
+      spelled.push_back(equation);
+  grad::keepNeeded(b, spelled, result.forward, needed, saved);
   for (const Tensor *output : b.program.outputs)
     if (saved.contains(output) && needed.contains(output))
       result.saved.push_back(output);
-  // A temporary that points are added to begins as zeros of its whole size.
-  DenseSet<const Tensor *> defined;
-  std::vector<Equation> complete;
-  for (Equation &equation : result.forward) {
-    if (defined.insert(equation.target).second && equation.accumulate) {
-      Contribution zero;
-      for (const IndexExpr &dim : equation.target->dims)
-        zero.layout.push_back({b.newAxis("i", 0, dim)});
-      complete.push_back(equationOf(equation.target, zero, b.number(0)));
-    }
-    complete.push_back(std::move(equation));
-  }
-  result.forward = std::move(complete);
+  beginSums(b, result.forward);
 }
 
 std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZeros) {
   wanted.insert(wrt.begin(), wrt.end());
-  findActive(wrt);
+  active.insert(wrt.begin(), wrt.end());
+  findActive(equations);
   Derivation result;
   for (const Tensor *output : b.program.outputs)
     if (active.contains(output)) {
@@ -347,7 +454,7 @@ std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZ
   bool isAny = false;
   for (const Tensor *tensor : wrt)
     isAny |= finish(tensor) != nullptr;
-  if (!isAny) {
+  if (!isAny && !keepsZeros) {
     refuse({}, "no output of floats changes with a tensor of floats");
     return std::nullopt;
   }
@@ -365,9 +472,9 @@ std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZ
 }
 
 std::optional<Derivation> derive(Builder &builder, std::vector<Equation> equations,
-                                 ArrayRef<const Tensor *> wrt, bool keepsZeros, bool save,
+                                 ArrayRef<const Tensor *> wrt, bool keepsZeros, SavedOutputs saved,
                                  Refusal &refusal) {
-  return Deriver(builder, std::move(equations), save, refusal).run(wrt, keepsZeros);
+  return Deriver(builder, std::move(equations), saved, refusal).run(wrt, keepsZeros);
 }
 
 } // namespace tegula::grad

@@ -9,6 +9,7 @@
 #define TEGULA_GRAD_DERIVE_H
 
 #include "grad/Builder.h"
+#include "grad/SavedOutputs.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace tegula::grad {
@@ -31,11 +32,10 @@ struct UsedNames {
 UsedNames usedNames(const Builder &builder, const Derivation &derivation);
 
 /// Differentiates the equations with respect to the tensors `wrt`; with `keepsZeros` those too
-/// whose gradient is 0 everywhere. With `save`, outputs of the program are parameters, not computed
-/// again. Nothing, with the reason, where a form has no rule.
+/// whose gradient is 0 everywhere. Nothing, with the reason, where a form has no rule.
 std::optional<Derivation> derive(Builder &builder, std::vector<Equation> equations,
-                                 llvm::ArrayRef<const Tensor *> wrt, bool keepsZeros, bool save,
-                                 Refusal &refusal);
+                                 llvm::ArrayRef<const Tensor *> wrt, bool keepsZeros,
+                                 SavedOutputs saved, Refusal &refusal);
 
 } // namespace tegula::grad
 

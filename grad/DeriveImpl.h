@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Internal to Derive.cpp (equations and adjoints), DeriveValue.cpp (values of elements) and
-// DeriveReduction.cpp (reductions and scans).
+// Internal to Derive.cpp (equations and adjoints), DeriveLoop.cpp (loops), DeriveValue.cpp (values
+// of elements) and DeriveReduction.cpp (reductions and scans).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_GRAD_DERIVEIMPL_H
@@ -32,26 +32,41 @@ struct Adjoint {
   bool isMasked = false;
 };
 
+/// What is known while the steps of a loop are gone through.
+struct StepScope {
+  llvm::DenseSet<const Tensor *> own; // values of one step
+  /// What flows to other tensors.
+  llvm::MapVector<const Tensor *, std::vector<Contribution>> elsewhere;
+  StepScope *outer = nullptr;
+};
+
 class Deriver {
 public:
-  Deriver(Builder &builder, std::vector<Equation> equations, bool save, Refusal &refusal)
+  Deriver(Builder &builder, std::vector<Equation> equations, SavedOutputs save, Refusal &refusal)
       : b(builder), equations(std::move(equations)), save(save), refusal(refusal) {}
   std::optional<Derivation> run(llvm::ArrayRef<const Tensor *> wrt, bool keepsZeros);
 
 private:
   bool refuse(Span span, const llvm::Twine &reason);
-  void findActive(llvm::ArrayRef<const Tensor *> wrt);
+  void findActive(llvm::ArrayRef<Equation> from);
   bool isActive(const Expr *value);
 
   // Derive.cpp: equations and adjoints.
   bool reverse(const Equation &equation);
   Adjoint *finish(const Tensor *tensor);
   void emitAdjoint(const Tensor *tensor, Adjoint &adjoint);
-  void emitInto(const Tensor *target, std::vector<Contribution> &contributions);
+  void emitInto(const Tensor *target, std::vector<Contribution> &contributions,
+                bool isFirst = true);
   const Expr *adjointAt(const Adjoint &adjoint, llvm::ArrayRef<IndexExpr> subscripts);
   bool contribute(const Expr *read, const Expr *adjoint, const Expr *condition,
                   llvm::ArrayRef<const Var *> domain, unsigned outer);
+  bool isReduced(const Tensor *tensor) const;
   void keepNeeded(Derivation &result);
+
+  // DeriveLoop.cpp.
+  bool reverseLoop(const Equation &equation);
+  bool hasAdjoint(const Loop &loop);
+  void spellLoop(const Equation &equation, std::vector<Equation> &into);
 
   // DeriveValue.cpp.
   /// Lets the adjoint `g` of `value` flow down to what it reads.
@@ -64,18 +79,20 @@ private:
   // DeriveReduction.cpp.
   bool reverseReduction(const Equation &equation, const Expr *g, const Expr *condition);
   bool reverseScan(const Equation &equation, const Adjoint &adjoint);
+  const Expr *dotByResult(const Equation &softmax);
   bool flowToPlaces(const Equation &equation, const Expr *place, const Expr *g);
   const Expr *pointsOf(const Expr *reduction);
 
   Builder &b;
   std::vector<Equation> equations;
-  bool save;
+  SavedOutputs save;
   Refusal &refusal;
   llvm::DenseSet<const Tensor *> active, wanted;
   llvm::DenseMap<const Expr *, bool> activity;
   std::map<const Tensor *, Adjoint> adjoints;        // entries stay where they are
   llvm::DenseMap<const Expr *, const Expr *> stored; // values by node
   std::vector<Equation> backward;
+  StepScope *steps = nullptr; // of the loop that is being reversed
   std::vector<const Tensor *> seeds;
   llvm::DenseMap<const Tensor *, const Tensor *> gradients; // of `wrt`
   bool isReversedMasked = false; // the adjoint of the equation that is being reversed

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "grad/DeriveImpl.h"
+#include "grad/Scores.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -166,6 +167,33 @@ bool Deriver::flowToPlaces(const Equation &equation, const Expr *place, const Ex
                  static_cast<unsigned>(equation.vars.size()));
 }
 
+/// sum(p*dL/dp) along a softmax's axis by the result of the only equation that p is used in. Null
+/// where there is no such equation.
+const Expr *Deriver::dotByResult(const Equation &softmax) {
+  std::optional<LinearUse> use = findLinearUse(b, equations, softmax);
+  Adjoint *adjoint = use ? finish(use->equation->target) : nullptr;
+  if (!adjoint)
+    return nullptr;
+  Replacement at = use->rows;
+  SmallVector<const Var *> rest;
+  for (const Var *var : use->rest) {
+    rest.push_back(b.newAxis(var->name, var->lo, var->hi));
+    at[var->id] = IndexExpr::dim(rest.back()->id);
+  }
+  SmallVector<IndexExpr> subscripts;
+  for (const IndexExpr &subscript : use->equation->subscripts)
+    subscripts.push_back(b.substitute(subscript, at));
+  auto groups = use->equation->groups;
+  for (auto &[dim, first] : groups)
+    first = b.substitute(first, at);
+  const Expr *gradient = adjointAt(*adjoint, subscripts);
+  const Expr *result = b.read(use->equation->target, subscripts);
+  for (const Expr *one : {gradient, result})
+    if (one->kind == Expr::Read)
+      const_cast<Expr *>(one)->groups = groups;
+  return store(b.reduce(Reduction::Sum, rest, b.mul(gradient, result)), "dot");
+}
+
 bool Deriver::reverseScan(const Equation &equation, const Adjoint &adjoint) {
   const Expr *scan = equation.value, *value = scan->operands[0];
   // The positions are the equation's own axes; values are rewritten over these.
@@ -206,7 +234,9 @@ bool Deriver::reverseScan(const Equation &equation, const Adjoint &adjoint) {
   };
   switch (scan->scan) {
   case Scan::Softmax: {
-    const Expr *dot = total(b.mul(result, g), "dot");
+    const Expr *dot = isSoftmaxOfProducts(b, equations, equation) ? dotByResult(equation) : nullptr;
+    if (!dot)
+      dot = total(b.mul(result, g), "dot");
     return flow(value, b.mul(result, b.sub(g, dot)));
   }
   case Scan::LogSoftmax: {

@@ -30,6 +30,8 @@ const Expr *Deriver::store(const Expr *value, StringRef name, const Expr *condit
   std::vector<IndexExpr> dims;
   for (unsigned id : order) {
     const Var &var = b.var(id);
+    if (var.kind == Var::Loop)
+      continue; // one value in each step
     if (!var.lo.isSize() || !var.hi.isSize())
       return nullptr;
     made.vars.push_back(&var);

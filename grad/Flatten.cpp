@@ -30,7 +30,11 @@ private:
     return false;
   }
   bool equation(const Stmt &stmt);
+  bool define(Equation made, const Expr *whole);
   bool call(const Stmt &stmt);
+  bool loop(const Stmt &stmt);
+  bool update(const Tensor *state, Equation made, const Stmt &stmt);
+  bool checkSteps(const Equation &made, const Stmt &stmt);
   bool readsData(const Expr *condition) const {
     DenseSet<const Tensor *> found;
     builder.tensorsOf(condition, found);
@@ -45,7 +49,14 @@ private:
   IndexExpr resolve(const IndexExpr &index);
   const Tensor *resolve(const Tensor *tensor) const {
     auto found = tensors.find(tensor);
-    return found == tensors.end() ? tensor : found->second;
+    if (found != tensors.end())
+      tensor = found->second;
+    auto version = versions.find(tensor);
+    return version == versions.end() ? tensor : version->second;
+  }
+  void setVersion(const Tensor *state, const Tensor *version) {
+    versions[state] = version;
+    resolved.clear();
   }
   /// Reductions and scans inside of the value as reads of temporaries. `isRoot`: the node itself
   /// stays. Null, refused, where a temporary would not be a box.
@@ -57,6 +68,11 @@ private:
   std::vector<Equation> equations;
   std::vector<const Var *> blockVars;
   DenseMap<const Tensor *, const Tensor *> tensors; // parameters of calls
+  /// States by the tensor that holds the value that each has here, in the order of the text.
+  MapVector<const Tensor *, const Tensor *> versions;
+  DenseMap<const Let *, const Expr *> lets; // with the states' values where they are defined
+  const Var *step = nullptr;                // of the loop that is being gone through
+  DenseSet<const Tensor *> ownTemps;        // begin their lives in a step
   DenseMap<const ScalarParam *, const Expr *> scalars;
   DenseMap<const Expr *, const Expr *> resolved, hoisted;
   DenseSet<const Tensor *> read;   // by equations so far
@@ -92,8 +108,10 @@ const Expr *Flattener::resolve(const Expr *value) {
     return value;
   if (const Expr *known = resolved.lookup(value))
     return known;
-  if (value->kind == Expr::Let)
-    return resolved[value] = resolve(value->let->value);
+  if (value->kind == Expr::Let) {
+    const Expr *known = lets.lookup(value->let);
+    return resolved[value] = known ? known : resolve(value->let->value);
+  }
   if (value->kind == Expr::Scalar) {
     auto found = scalars.find(value->scalar);
     return resolved[value] = found == scalars.end() ? value : found->second;
@@ -172,6 +190,8 @@ const Expr *Flattener::toTemporary(const Expr *value) {
   std::vector<IndexExpr> dims;
   for (unsigned id : order) {
     const Var &var = builder.var(id);
+    if (var.kind == Var::Loop)
+      continue; // one value in each step
     if (!var.lo.isSize() || !var.hi.isSize()) {
       refuse(value->span, "a reduction stands under the index '" + Twine(var.name) +
                               "', whose range depends on another index");
@@ -232,7 +252,7 @@ const Expr *Flattener::hoist(const Expr *value, bool isRoot) {
 bool Flattener::checkWrites(const Stmt &stmt, const Tensor *target) {
   if (target->kind == Tensor::Inout)
     return refuse(stmt.span, "it changes the tensor '" + target->name + "' in place");
-  if (stmt.readsTarget || read.contains(target))
+  if (target->kind != Tensor::State && (stmt.readsTarget || read.contains(target)))
     return refuse(stmt.span, "'" + target->name + "' changes after it has been read");
   if (stmt.accumulate && stmt.combine != Reduction::Sum)
     return refuse(stmt.span, "of 'max=' and 'min=' nothing says which of the points won");
@@ -245,7 +265,8 @@ bool Flattener::checkWrites(const Stmt &stmt, const Tensor *target) {
 }
 
 bool Flattener::equation(const Stmt &stmt) {
-  const Tensor *target = resolve(stmt.tensor);
+  bool isState = stmt.tensor->kind == Tensor::State;
+  const Tensor *target = isState ? stmt.tensor : resolve(stmt.tensor);
   if (!checkWrites(stmt, target))
     return false;
   Equation made;
@@ -269,6 +290,16 @@ bool Flattener::equation(const Stmt &stmt) {
   append_range(made.vars, stmt.vars);
   made.value = whole;
   dropUnitVars(made);
+  if (isState)
+    return update(target, std::move(made), stmt);
+  if (step && !checkSteps(made, stmt))
+    return false;
+  return define(std::move(made), whole);
+}
+
+/// An equation whose target is no state.
+bool Flattener::define(Equation made, const Expr *whole) {
+  const Tensor *target = made.target;
   made.value = hoist(made.value, /*isRoot=*/true);
   if (!made.value)
     return false;
@@ -278,7 +309,7 @@ bool Flattener::equation(const Stmt &stmt) {
   bool isSum = made.value->kind == Expr::Reduce && (made.value->reduction == Reduction::Sum ||
                                                     made.value->reduction == Reduction::Mean);
   bool isExact = target->kind == Tensor::Temp && target->type == made.value->type &&
-                 !stmt.accumulate && !made.guard;
+                 !made.accumulate && !made.guard;
   if (isReduction && isFloat(made.value->type) && !isSum && !isExact) {
     made.value = toTemporary(made.value);
     if (!made.value)
@@ -288,15 +319,15 @@ bool Flattener::equation(const Stmt &stmt) {
   original.value = whole;
   builder.tensorsOf(original, read);
   // Where pieces need not cover a tensor the checker fills it with 0 first: they add to that.
-  bool isZero = stmt.vars.size() == target->dims.size() && isNumber(made.value, 0) &&
-                all_of(zip_equal(made.subscripts, stmt.vars), [](auto pair) {
+  bool isZero = made.vars.size() == target->dims.size() && isNumber(made.value, 0) &&
+                all_of(zip_equal(made.subscripts, made.vars), [](auto pair) {
                   return std::get<0>(pair) == IndexExpr::dim(std::get<1>(pair)->id);
                 });
   if (!made.accumulate) {
     // A condition on data replaces what is there: once, and only zeros.
     bool replaces = made.guard && readsData(made.guard) && defined.contains(target);
     if (replaced.contains(target) || (replaces && defined.lookup(target) != zeros))
-      return refuse(stmt.span, "elements of '" + target->name +
+      return refuse(made.span, "elements of '" + target->name +
                                    "' are replaced where a condition on "
                                    "data holds");
     if (replaces)
@@ -312,6 +343,152 @@ bool Flattener::equation(const Stmt &stmt) {
     if (std::optional<IndexExpr> first = firstDigit(builder, subscript, target->dims[d]))
       made.groups.push_back({d, *first});
   equations.push_back(std::move(made));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Loops of steps
+//===----------------------------------------------------------------------===//
+
+/// What several steps write may only be added up.
+bool Flattener::checkSteps(const Equation &made, const Stmt &stmt) {
+  if (ownTemps.contains(made.target))
+    return true; // fresh in each step
+  bool isOwn = any_of(made.subscripts, [&](const IndexExpr &subscript) {
+    VarSet used;
+    builder.freeVars(subscript, used);
+    std::optional<IndexExpr> factor = coefficientOf(subscript, step->id);
+    return used.size() == 1 && factor && factor->asConstant().value_or(0) != 0;
+  });
+  if (!isOwn && !made.accumulate)
+    return refuse(stmt.span,
+                  "more than one step of a loop writes an element of '" + made.target->name + "'");
+  return true;
+}
+
+/// A state's next value is a tensor of its own: elements that the equation does not write are those
+/// of the value before.
+bool Flattener::update(const Tensor *state, Equation made, const Stmt &stmt) {
+  const Tensor *old = versions.lookup(state);
+  const Tensor *next = builder.newTensor(state->name, state->type, state->dims);
+  auto isWholeAxis = [&](const IndexExpr &subscript, const IndexExpr &dim) {
+    std::optional<IndexVar> at = subscript.asVariable();
+    if (!at || at->isSymbol())
+      return false;
+    const Var &var = builder.var(at->position());
+    return var.kind == Var::Axis && var.lo == IndexExpr(0) && var.hi == dim;
+  };
+  bool isWhole = !made.accumulate && !made.guard && made.vars.size() == made.subscripts.size();
+  for (auto [subscript, dim] : zip_equal(made.subscripts, state->dims))
+    isWhole &= isWholeAxis(subscript, dim);
+  if (!isWhole) {
+    if (!old)
+      return refuse(stmt.span, "the state '" + state->name + "' begins in parts");
+    made.value = hoist(made.value, /*isRoot=*/false);
+    if (!made.value)
+      return false;
+    Equation merged;
+    Replacement solved;
+    const Expr *inside = nullptr;
+    for (auto [subscript, dim] : zip_equal(made.subscripts, state->dims)) {
+      const Var *axis =
+          builder.newAxis("ijklmnpqrstuv"[merged.vars.size() % 13] + std::string(), 0, dim);
+      IndexExpr here = IndexExpr::dim(axis->id);
+      merged.vars.push_back(axis);
+      merged.subscripts.push_back(here);
+      const Var *open = nullptr;
+      for (const Var *var : made.vars)
+        if (subscript.uses(IndexVar::dim(var->id)) && !solved.contains(var->id))
+          open = var;
+      if (!open) {
+        inside = builder.both(
+            inside, builder.compare(Binary::EQ, builder.index(here),
+                                    builder.index(builder.substitute(subscript, solved))));
+        continue;
+      }
+      IndexExpr rest = subscript - IndexExpr::dim(open->id);
+      if (rest.uses(IndexVar::dim(open->id)) || builder.usesData(subscript))
+        return refuse(stmt.span, "elements of the state '" + state->name +
+                                     "' are written at places that are no index plus a number");
+      IndexExpr value = here - builder.substitute(rest, solved);
+      solved[open->id] = value;
+      if (isWholeAxis(subscript, dim))
+        continue;
+      inside = builder.both(
+          inside, builder.compare(Binary::LE, builder.index(open->lo), builder.index(value)));
+      inside = builder.both(
+          inside, builder.compare(Binary::LT, builder.index(value), builder.index(open->hi)));
+    }
+    if (any_of(made.vars, [&](const Var *var) { return !solved.contains(var->id); }))
+      return refuse(stmt.span, "several points of an equation write an element of the state '" +
+                                   state->name + "'");
+    const Expr *value = builder.substitute(made.value, solved);
+    if (made.guard)
+      inside = builder.both(inside, builder.substitute(made.guard, solved));
+    const Expr *before = builder.read(old, merged.subscripts);
+    merged.value = made.accumulate ? builder.add(before, builder.select(inside, value))
+                   : inside        ? builder.where(inside, value, before)
+                                   : value;
+    merged.span = made.span;
+    made = std::move(merged);
+  }
+  made.target = next;
+  const Expr *whole = made.value;
+  if (!define(std::move(made), whole))
+    return false;
+  setVersion(state, next);
+  return true;
+}
+
+bool Flattener::loop(const Stmt &stmt) {
+  const Var *var = stmt.vars[0];
+  if (step)
+    return refuse(stmt.span, "a loop of steps in another one has no rule yet");
+  if (!blockVars.empty())
+    return refuse(stmt.span, "a loop of steps in a parallel block has no rule yet");
+  if (!var->lo.isSize() || !var->hi.isSize())
+    return refuse(stmt.span, "data decides how many steps a loop has");
+  auto made = std::make_shared<Loop>();
+  made->var = var;
+  made->isReverse = var->reverse;
+  std::vector<Equation> outside = std::move(equations);
+  equations.clear();
+  auto hoistedOutside = hoisted;
+  for (auto &[state, version] : versions) {
+    Carried carried;
+    carried.before = version;
+    carried.first = builder.newTensor(state->name, state->type, state->dims);
+    made->states.push_back(carried);
+    version = carried.first;
+  }
+  resolved.clear();
+  step = var;
+  bool fine = walk(stmt.body);
+  step = nullptr;
+  if (!fine)
+    return false;
+  for (auto [carried, entry] : zip(made->states, versions)) {
+    carried.last = entry.second;
+    carried.after = builder.newTensor(entry.first->name, entry.first->type, entry.first->dims);
+    entry.second = carried.after;
+  }
+  resolved.clear();
+  hoisted = std::move(hoistedOutside);
+  made->body = std::move(equations);
+  equations = std::move(outside);
+  // What a step reads another one must not write, but for states.
+  DenseSet<const Tensor *> known;
+  for (const Equation &one : made->body)
+    builder.tensorsOf(one, known);
+  for (const Equation &one : made->body)
+    if (known.contains(one.target) && !ownTemps.contains(one.target) &&
+        one.target->kind != Tensor::Temp)
+      return refuse(stmt.span, "steps of the loop read '" + one.target->name +
+                                   "', which steps write, and which is no state");
+  Equation result;
+  result.loop = std::move(made);
+  result.span = stmt.span;
+  equations.push_back(std::move(result));
   return true;
 }
 
@@ -434,10 +611,15 @@ bool Flattener::walk(ArrayRef<Stmt *> body) {
   for (const Stmt *stmt : body) {
     switch (stmt->kind) {
     case Stmt::TensorDef:
+      if (step && stmt->tensor->kind == Tensor::Temp)
+        ownTemps.insert(stmt->tensor);
       break;
-    case Stmt::Define: // stands where it is used: what it reads must not change
-      builder.tensorsOf(resolve(stmt->let->value), read);
+    case Stmt::Define: { // stands where it is used: what it reads must not change
+      const Expr *value = resolve(stmt->let->value);
+      lets[stmt->let] = value;
+      builder.tensorsOf(value, read);
       break;
+    }
     case Stmt::Equation:
       if (!equation(*stmt))
         return false;
@@ -456,7 +638,9 @@ bool Flattener::walk(ArrayRef<Stmt *> body) {
       break;
     }
     case Stmt::For:
-      return refuse(stmt->span, "a loop of steps has no rule yet");
+      if (!loop(*stmt))
+        return false;
+      break;
     case Stmt::Tiles:
       return refuse(stmt->span, "a loop over tiles has no rule yet");
     case Stmt::StateInit:

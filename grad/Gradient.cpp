@@ -12,6 +12,7 @@
 #include "frontend/print/Printer.h"
 #include "grad/Derive.h"
 #include "grad/Flatten.h"
+#include "grad/Scores.h"
 #include "grad/Writer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -268,8 +269,7 @@ std::optional<std::string> GradientMaker::write(Builder &builder, const Derivati
         return std::nullopt;
       }
   for (const auto *part : {&derivation.forward, &derivation.backward})
-    for (const Equation &equation : *part)
-      writer.name(equation.target);
+    writer.nameTargets(*part);
   std::string body;
   if (program.precision)
     body += "  precision " + *program.precision + "\n";
@@ -277,12 +277,10 @@ std::optional<std::string> GradientMaker::write(Builder &builder, const Derivati
     body += "  deterministic\n";
   if (!derivation.forward.empty())
     body += "  # values of " + kernel->name.name + ", computed again\n";
-  for (const Equation &equation : derivation.forward)
-    body += "  " + writer.statement(equation) + "\n";
+  body += writer.statements(derivation.forward);
   if (!derivation.forward.empty())
     body += "\n";
-  for (const Equation &equation : derivation.backward)
-    body += "  " + writer.statement(equation) + "\n";
+  body += writer.statements(derivation.backward);
   UsedNames used = usedNames(builder, derivation);
   std::string head = "kernel " + kernel->name.name + "_grad(" +
                      parameters(writer, program, derivation, used) + ") -> (";
@@ -310,6 +308,13 @@ std::optional<std::string> GradientMaker::write(Builder &builder, const Derivati
   std::string comment = "# The gradients of " + kernel->name.name + " with respect to ";
   for (auto [i, tensor] : enumerate(derivation.gradients))
     comment += (i ? ", " : "") + tensor->name.substr(5);
+  if (!derivation.saved.empty()) {
+    comment += "\n# Takes from the forward pass: ";
+    for (auto [i, tensor] : enumerate(derivation.saved))
+      comment += (i ? ", " : "") + tensor->name;
+    if (options.saved == SavedOutputs::ByCost)
+      comment += " (each element is a reduction, which costs more than reading it)";
+  }
   return format(comment + "\n" + head + sizes + " {\n" + body + "}\n");
 }
 
@@ -319,7 +324,8 @@ std::optional<std::string> GradientMaker::make() {
   instance.kernel = kernel->name.name;
   for (const ast::Param &param : kernel->params)
     if (param.defaultValue && (param.hasDims || parseDType(param.type.name)) &&
-        param.type.name != "int" && param.type.name != "float" && param.type.name != "bool")
+        param.type.name != "int" && param.type.name != "float" && param.type.name != "bool" &&
+        !is_contained(options.leftOut, param.name.name))
       instance.givenOptionals.push_back(param.name.name);
   if (!chooseTypes(instance))
     return std::nullopt;
@@ -339,11 +345,15 @@ std::optional<std::string> GradientMaker::make() {
     std::optional<Derivation> derivation;
     if (equations)
       derivation =
-          derive(builder, std::move(*equations), wrt, !options.wrt.empty(), options.save, refusal);
+          derive(builder, std::move(*equations), wrt, !options.wrt.empty(), options.saved, refusal);
     if (!derivation) {
       report(refusal);
       return std::nullopt;
     }
+    SmallVector<DType> shortTypes{DType::BF16, DType::F16};
+    for (const auto &[type, name] : typeNames)
+      shortTypes.push_back(type);
+    leaveScoresUnstored(builder, *derivation, shortTypes);
     if (std::optional<std::string> text = write(builder, *derivation))
       return text;
     if (diagnostics.hasErrors() || ellipsis.empty())

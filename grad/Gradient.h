@@ -11,6 +11,7 @@
 #include "frontend/check/InstanceOptions.h"
 #include "frontend/diagnostics/Diagnostics.h"
 #include "frontend/parse/Module.h"
+#include "grad/SavedOutputs.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,8 +24,10 @@ struct GradientOptions {
   InstanceOptions instance;
   /// Tensors to differentiate with respect to; empty: all that have a gradient.
   std::vector<std::string> wrt;
-  /// Outputs of the kernel are parameters of the gradient where it needs them.
-  bool save = false;
+  /// Optional tensors and scalars that calls leave out; all others are given.
+  std::vector<std::string> leftOut;
+  /// Which outputs of the kernel that the gradient needs are its parameters.
+  SavedOutputs saved = SavedOutputs::ByCost;
 };
 
 /// The text of the kernel NAME_grad, in the canonical form. Its parameters are the kernel's own

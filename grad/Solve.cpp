@@ -22,8 +22,7 @@ static IndexExpr replaceVar(const IndexExpr &expr, unsigned var, const IndexExpr
   });
 }
 
-/// c of c*v + rest, where rest is free of v; nothing where the expression is not of that form.
-static std::optional<IndexExpr> coefficientOf(const IndexExpr &expr, unsigned var) {
+std::optional<IndexExpr> coefficientOf(const IndexExpr &expr, unsigned var) {
   IndexExpr rest = replaceVar(expr, var, 0);
   IndexExpr coefficient = replaceVar(expr, var, 1) - rest;
   if (coefficient.uses(IndexVar::dim(var)) || rest + coefficient * IndexExpr::dim(var) != expr)
@@ -105,9 +104,9 @@ namespace {
 class Solver {
 public:
   Solver(Builder &builder, const Expr *read, const Expr *adjoint, const Expr *condition,
-         ArrayRef<const Var *> domain, unsigned outer)
+         ArrayRef<const Var *> domain, unsigned outer, bool isInStep)
       : b(builder), read(read), adjoint(adjoint), condition(condition),
-        domain(domain.begin(), domain.end()), outer(outer) {}
+        domain(domain.begin(), domain.end()), outer(outer), isInStep(isInStep) {}
   /// `outerIndicesFirst`: those of the result are solved for before those of reductions.
   std::optional<Contribution> gatherAll(bool outerIndicesFirst);
   Contribution scatter();
@@ -120,6 +119,7 @@ private:
     bool isWhole = false;                                 // the dim's own range is the var's
   };
   bool solveDim(unsigned d);
+  bool usesStep(const IndexExpr &expr) const;
   bool solveGroup(unsigned d);
   bool solveVar(unsigned d, const IndexExpr &expr, const IndexExpr &wanted);
   void add(Solution solution);
@@ -136,7 +136,9 @@ private:
   const Expr *read, *adjoint, *condition;
   SmallVector<const Var *> domain;
   unsigned outer;
+  bool isInStep;
   bool outerFirst = true;
+  SmallDenseMap<unsigned, IndexExpr, 2> fixed;
   Replacement solved;
   SmallVector<Solution> solutions;
   SmallVector<SmallVector<const Var *, 1>, 4> layout;
@@ -226,8 +228,23 @@ bool Solver::solveVar(unsigned d, const IndexExpr &expr, const IndexExpr &wanted
   return false;
 }
 
+/// Whether the subscript depends on the step of a loop.
+bool Solver::usesStep(const IndexExpr &expr) const {
+  VarSet used;
+  b.freeVars(expr, used);
+  return any_of(used, [&](unsigned id) { return b.var(id).kind == Var::Loop; });
+}
+
 bool Solver::solveDim(unsigned d) {
   layout.emplace_back();
+  if (isInStep && usesStep(read->subscripts[d])) {
+    VarSet used;
+    b.freeVars(read->subscripts[d], used);
+    if (used.size() != 1 || read->fill || b.usesData(read->subscripts[d]))
+      return false;
+    fixed[d] = read->subscripts[d];
+    return true;
+  }
   if (solveGroup(d))
     return true;
   const Var *axis = b.newAxis(axisName(d), 0, read->tensor->dims[d]);
@@ -375,6 +392,7 @@ std::optional<Contribution> Solver::gather() {
       all = b.substitute(all, renamed);
   }
   result.layout = std::move(layout);
+  result.fixed = std::move(fixed);
   // What no index of the sum occurs in stands outside of it.
   result.value = left.empty() ? b.select(all, value) : b.reduce(Reduction::Sum, left, value, all);
   return result;
@@ -472,10 +490,10 @@ std::optional<Contribution> Solver::gatherAll(bool outerIndicesFirst) {
 }
 
 Contribution solve(Builder &builder, const Expr *read, const Expr *adjoint, const Expr *condition,
-                   ArrayRef<const Var *> domain, unsigned outer) {
+                   ArrayRef<const Var *> domain, unsigned outer, bool isInStep) {
   if (read->guard)
     condition = builder.both(condition, read->guard);
-  auto solver = [&] { return Solver(builder, read, adjoint, condition, domain, outer); };
+  auto solver = [&] { return Solver(builder, read, adjoint, condition, domain, outer, isInStep); };
   for (bool outerFirst : {true, false})
     if (std::optional<Contribution> sum = solver().gatherAll(outerFirst))
       return std::move(*sum);

@@ -24,8 +24,10 @@ struct Contribution {
   /// Neither can be written: an index ranges over no size.
   bool isRefused = false;
   bool isScatter = false;
-  /// Sum: the digits of each dim, one or more new axes, and the value in terms of these.
+  /// Sum: the digits of each dim, one or more new axes, and the value in terms of these. None where
+  /// one element of the dim alone is meant, that at `fixed`.
   llvm::SmallVector<llvm::SmallVector<const Var *, 1>, 4> layout;
+  llvm::SmallDenseMap<unsigned, IndexExpr, 2> fixed;
   const Expr *value = nullptr;
   /// Scatter: all of it but the target.
   Equation scatter;
@@ -34,9 +36,13 @@ struct Contribution {
 };
 
 /// `read` has the adjoint `adjoint` where `condition` holds, at all points of `domain`, of which
-/// the first `outer` are no indices of a reduction.
+/// the first `outer` are no indices of a reduction. `isInStep`: in a step of a loop, which adds to
+/// the elements that it reads alone.
 Contribution solve(Builder &builder, const Expr *read, const Expr *adjoint, const Expr *condition,
-                   llvm::ArrayRef<const Var *> domain, unsigned outer);
+                   llvm::ArrayRef<const Var *> domain, unsigned outer, bool isInStep = false);
+
+/// c of c*v + rest, where rest is free of v; nothing where the expression is not of that form.
+std::optional<IndexExpr> coefficientOf(const IndexExpr &expr, unsigned var);
 
 /// The members of a subscript that is a group, first one first: all of them indices from 0.
 /// Empty where it is none, or its first member is no index.

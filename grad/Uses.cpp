@@ -65,6 +65,12 @@ public:
   }
 
   void equation(const Equation &one) {
+    if (one.loop) {
+      var(*one.loop->var);
+      for (const Equation &step : one.loop->body)
+        equation(step);
+      return;
+    }
     value(one.value);
     if (one.guard)
       value(one.guard);

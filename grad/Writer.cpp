@@ -75,6 +75,8 @@ bool Writer::isEllipsisVar(const Var &var) const {
 }
 
 std::string Writer::axis(unsigned id) {
+  if (auto step = steps.find(id); step != steps.end())
+    return step->second;
   auto known = axes.find(id);
   if (known != axes.end())
     return known->second;
@@ -311,6 +313,33 @@ std::string Writer::topk(const Equation &equation, const std::string &target) {
          ", k=" + size(b.var(rank->position()).hi) + ")";
 }
 
+void Writer::nameTargets(ArrayRef<Equation> equations) {
+  for (const Equation &equation : equations)
+    if (equation.loop)
+      nameTargets(equation.loop->body);
+    else
+      name(equation.target);
+}
+
+std::string Writer::statements(ArrayRef<Equation> equations) {
+  std::string result;
+  for (const Equation &equation : equations)
+    result += "  " + (equation.loop ? loop(*equation.loop) : statement(equation)) + "\n";
+  return result;
+}
+
+std::string Writer::loop(const Loop &loop) {
+  axes.clear();
+  axisNames.clear();
+  std::string name = unique(loop.var->name);
+  steps[loop.var->id] = name;
+  std::string result = "for " + name + " in " + range(loop.var->lo, loop.var->hi) +
+                       (loop.isReverse ? ", reverse" : "") + " {\n" + statements(loop.body) + "  }";
+  steps.erase(loop.var->id);
+  taken.erase(name);
+  return result;
+}
+
 std::string Writer::statement(const Equation &equation) {
   axes.clear();
   axisNames.clear();
@@ -343,10 +372,10 @@ std::string Writer::statement(const Equation &equation) {
           return true;
     return !isOutput && !equation.accumulate && isInferred(var, shown);
   };
-  std::string result = nameOf(&target).str();
+  std::string result = (equation.isState ? "state " : "") + nameOf(&target).str();
   DType own = equation.value->type;
-  bool isTyped =
-      !isOutput && !equation.accumulate && target.type != own && !declared.contains(&target);
+  bool isTyped = !isOutput && !equation.accumulate && target.type != own &&
+                 !declared.contains(&target) && target.kind != Tensor::State;
   if (isTyped)
     result += ": " + typeName(target.type);
   declared.insert(&target);
@@ -356,6 +385,8 @@ std::string Writer::statement(const Equation &equation) {
       result += d ? ", " : "";
       result += subscript(expr, equation.groups, d, {}, [&](unsigned id) {
         const Var &var = b.var(id);
+        if (var.kind == Var::Loop)
+          return axis(id);
         // What depends on other indices, or has a condition, follows these at the end.
         bool isLast =
             (equation.guard && open.back()->id == id) || !var.lo.isSize() || !var.hi.isSize();

@@ -44,8 +44,10 @@ public:
   /// `f32[M, N]`.
   std::string declaration(const Tensor &tensor, llvm::StringRef type);
   std::string size(const IndexExpr &expr);
-  /// One statement, without an end of line.
-  std::string statement(const Equation &equation);
+  /// Gives the equations' targets names.
+  void nameTargets(llvm::ArrayRef<Equation> equations);
+  /// Statements, each on lines of its own.
+  std::string statements(llvm::ArrayRef<Equation> equations);
   /// False, with the reason, once something could not be written.
   bool isFine() const { return !failed; }
   /// Whether that was because an index of `...` is used as a number.
@@ -57,6 +59,9 @@ private:
     int strength; // of the operator that is applied last
   };
   void fail(Span span, llvm::StringRef reason);
+
+  std::string statement(const Equation &equation);
+  std::string loop(const Loop &loop);
 
   // Indices.
   std::string axis(unsigned id);
@@ -92,6 +97,7 @@ private:
   llvm::StringMap<std::string> symbolTexts;
   llvm::DenseMap<const Tensor *, std::string> names;
   llvm::DenseSet<const Tensor *> declared, outputs;
+  llvm::DenseMap<unsigned, std::string> steps; // loop variables
   // Of the statement that is being written.
   llvm::DenseMap<unsigned, std::string> axes;
   llvm::StringSet<> axisNames;

@@ -129,6 +129,47 @@ static nb::tuple compile(const Context &context, const Program &program, const s
   return nb::make_tuple(nb::cast(std::move(compiled)), message.json(), message.text());
 }
 
+/// The program of a kernel's gradients. `ellipsisRank`: none where `...` may stand for any.
+static Program gradient(const Program &program, const std::string &kernel,
+                        const std::vector<std::string> &wrt,
+                        const std::vector<std::pair<std::string, std::string>> &settings,
+                        const std::vector<std::string> &leftOut,
+                        const std::optional<unsigned> &ellipsisRank,
+                        const std::optional<bool> &save) {
+  std::vector<tegula_setting> settingTexts;
+  for (const auto &[name, value] : settings)
+    settingTexts.push_back({name.c_str(), value.c_str()});
+  std::vector<const char *> wrtTexts, leftOutTexts;
+  for (const std::string &name : wrt)
+    wrtTexts.push_back(name.c_str());
+  for (const std::string &name : leftOut)
+    leftOutTexts.push_back(name.c_str());
+  tegula_gradient_options options = {};
+  options.struct_bytes = sizeof(options);
+  options.kernel = kernel.c_str();
+  options.wrt = wrtTexts.data();
+  options.num_wrt = wrtTexts.size();
+  options.settings = settingTexts.data();
+  options.num_settings = settingTexts.size();
+  options.left_out = leftOutTexts.data();
+  options.num_left_out = leftOutTexts.size();
+  options.has_ellipsis_rank = ellipsisRank.has_value();
+  options.ellipsis_rank = ellipsisRank.value_or(0);
+  options.saved = !save ? TEGULA_SAVED_BY_COST : *save ? TEGULA_SAVED_ALL : TEGULA_SAVED_NONE;
+  Message message;
+  tegula_program *handle = nullptr;
+  tegula_status status;
+  {
+    Interruptible interruptible;
+    nb::gil_scoped_release released;
+    status = tegula_gradient(program.handle.get(), &options, &handle, message);
+  }
+  must(status, message);
+  Program result;
+  result.handle.reset(handle);
+  return result;
+}
+
 static nb::object stageOf(const Compiled &compiled, const std::string &stage) {
   const char *text = tegula_stage(compiled.handle.get(), stage.c_str());
   return text ? nb::object(nb::str(text)) : nb::none();
@@ -177,6 +218,11 @@ NB_MODULE(_tegula, module) {
   module.def("check", check);
   module.def("kernels_of", kernelsOf);
   module.def("parameters_of", parametersOf);
+  module.def("text_of",
+             [](const Program &program) { return tegula_program_text(program.handle.get()); });
+  module.def("gradient", gradient, nb::arg("program"), nb::arg("kernel"), nb::arg("wrt"),
+             nb::arg("settings"), nb::arg("left_out"), nb::arg("ellipsis_rank").none(),
+             nb::arg("save").none());
   module.def("compile", compile, nb::arg("context"), nb::arg("program"), nb::arg("kernel"),
              nb::arg("target"), nb::arg("settings"), nb::arg("ellipsis_rank"), nb::arg("optionals"),
              nb::arg("checked"), nb::arg("stages"), nb::arg("tuned"), nb::arg("precision").none());

@@ -16,7 +16,7 @@ import threading
 import warnings
 import weakref
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from . import _errors, _tegula
 
@@ -103,6 +103,16 @@ def _text_of(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"({', '.join(_text_of(one) for one in value)})"
     return str(value)
+
+
+def constant_text(value: Any) -> str:
+    """A constant of an operator's call as the compiler reads it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(constant_text, value))})"
+    # A symbolic int becomes the number that it has here: a kernel is compiled for its constants.
+    return repr(float(value)) if isinstance(value, float) else str(int(value))
 
 
 def _python_signature(parameters: tuple[Parameter, ...]) -> Optional[inspect.Signature]:
@@ -275,6 +285,39 @@ class Kernel:
         texts = {name: _text_of(value) for name, value in settings.items()}
         return self._compile(target, CPU if target != "cuda" else 0, texts, ellipsis_rank,
                              tuple(optionals), tuple(stages))
+
+    def grad(self, wrt: Union[None, str, Sequence[str]] = None, *, left_out: Sequence[str] = (),
+             ellipsis_rank: Optional[int] = None, save: Optional[bool] = None, **settings: Any) -> Kernel:
+        """The kernel of the gradients, which `tegula grad` writes (docs/grad.md): NAME_grad, that takes, by name, what it
+        needs of this kernel's parameters and `grad_Y` for an output `Y`, and gives `grad_X` for tensors `X`.
+
+        `wrt`: the tensors `X`; None: all of floats. `settings`: constants and generic types, beside this kernel's
+        own; a constant without one has its default. `left_out`: optional tensors and scalars that calls leave out; all others are
+        parameters of the gradient. `ellipsis_rank`: how many dims `...` stands for; None: any number, where the gradient allows
+        it. `save`: whether outputs of this kernel that the gradient needs are its parameters, or computed again; None: parameters
+        where an element is a reduction.
+        `kernel.grad().text` is the program.
+
+        Raises ProgramError, E0913, where something has no rule."""
+        names = [wrt] if isinstance(wrt, str) else list(wrt or ())
+        own = {one.name for one in self.parameters if one.role == "constant"}
+        own.update(one.type for one in self.parameters if one.is_generic)
+        texts = {**self._settings, **{name: _text_of(value) for name, value in settings.items()}}
+        unknown = [name for name in settings if name not in own]
+        if unknown:
+            raise _errors.wrong_call(f"kernel '{self.name}' has no constant or type '{unknown[0]}'")
+        program = _tegula.gradient(self._program, self.name, names,
+                                   [(name, value) for name, value in texts.items() if name in own],
+                                   list(left_out), ellipsis_rank, save)
+        made = Kernel(program, 0, {}, self._checked, self._tuned, self._precision)
+        made._text, made._file_name = _tegula.text_of(program), f"gradient of {self._file_name}"
+        made._set({name: value for name, value in texts.items() if name not in own})
+        return made
+
+    @property
+    def text(self) -> str:
+        """The program that the kernel was made from."""
+        return self._text
 
     def synchronize(self) -> None:
         """Waits for the current stream of each CUDA device that this kernel ran on. Raises LaunchError where

@@ -8,11 +8,24 @@ import os
 import re
 from typing import Any, Callable, Optional, Sequence, Union
 
+from . import _tegula
 from ._errors import wrong_call
-from ._kernel import CPU, Kernel, Parameter, compile, literal
+from ._gradient import register_gradient
+from ._kernel import CPU, Kernel, Parameter, compile, constant_text, literal
 from ._operators import put
 
 _WORD = re.compile(r"[^\W\d]\w*")
+
+
+def _number_type(parameter: Parameter) -> str:
+    """The type of a scalar or constant in PyTorch's schema language."""
+    type_name = {"float": "float", "bool": "bool"}.get(parameter.type)
+    if type_name is None:
+        type_name = "float" if parameter.type in ("f64", "f32", "f16", "bf16") else "int"
+    if type_name == "int" and parameter.role == "scalar":
+        type_name = "SymInt"  # a value of each call, for which torch.compile need not compile again
+    return type_name + (f"[{parameter.dims[0]}]" if parameter.dims else "")
+
 
 def _declare(parameter: Parameter, letter: str, must_default: bool) -> str:
     """A parameter in PyTorch's schema language. `must_default`: one before it has a default, so that this one
@@ -22,13 +35,7 @@ def _declare(parameter: Parameter, letter: str, must_default: bool) -> str:
         if parameter.role == "inout":
             return f"Tensor({letter}!) {name}" if not must_default else f"Tensor({letter}!)? {name}=None"
         return f"Tensor {name}" if default is None and not must_default else f"Tensor? {name}=None"
-    type_name = {"float": "float", "bool": "bool"}.get(parameter.type)
-    if type_name is None:
-        type_name = "float" if parameter.type in ("f64", "f32", "f16", "bf16") else "int"
-    if type_name == "int" and parameter.role == "scalar":
-        type_name = "SymInt"  # a value of each call, for which torch.compile need not compile again
-    if parameter.dims:
-        type_name += f"[{parameter.dims[0]}]"
+    type_name = _number_type(parameter)
     if default is None and not must_default:
         return f"{type_name} {name}"
     value = None if default is None else literal(default)
@@ -166,7 +173,7 @@ def _fake(kernel: Kernel) -> Callable:
             elif one.role == "scalar":
                 specialised.append((one.name, one.type, 0))
             else:
-                constants[one.name] = _constant(value)
+                constants[one.name] = constant_text(value)
         on_device = device.type == "cuda" and torch.cuda.is_available()
         compiled = kernel._for((device.index or 0) if on_device else CPU, tuple(specialised), constants)
         description = compiled.description
@@ -186,15 +193,6 @@ def _fake(kernel: Kernel) -> Callable:
         return made[0] if len(made) == 1 else tuple(made) if made else None
 
     return fake
-
-
-def _constant(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(_constant, value))})"
-    # A symbolic int becomes the number that it has here: a kernel is compiled for its constants.
-    return repr(float(value)) if isinstance(value, float) else str(int(value))
 
 
 def _register(kernel: Kernel, name: str) -> Any:
@@ -294,33 +292,36 @@ def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str]
     `backward`: the name of a kernel of the same file, or several, that compute gradients. They take, by name,
     any parameters and outputs of the kernel and the gradients of outputs, `grad_Y` for an output `Y`, and give
     `grad_X` for tensors `X`; other tensors get no gradient. Each becomes an operator of its own,
-    "NAME_backward_KERNEL". Without `backward` the operator has no gradient.
+    "NAME_backward_KERNEL". With "auto", where no kernel of the file has that name, the program that `tegula grad` writes
+    (docs/grad.md) computes the gradients of all tensors of floats, for the constants and optional tensors of each call, and
+    gradients of these gradients. Without `backward` the operator has no gradient.
 
-    Raises ProgramError for a wrong program, ValueError for a backward kernel that does not fit or a kernel
+    Raises ProgramError for a wrong program, and with backward="auto" where a form has no rule (E0913), ValueError for a backward kernel that does not fit or a kernel
     that no tensor is given to, and what torch raises where the name is taken."""
     with open(source, encoding="utf-8") as file:
         text = file.read()
     names = [] if backward is None else [backward] if isinstance(backward, str) else list(backward)
-    operator, _, _ = register(text, name, file_name=os.fspath(source), kernel=kernel, backward=names, checked=checked,
-                              tuned=tuned, precision=precision, **settings)
+    auto = backward == "auto" and "auto" not in _tegula.kernels_of(_tegula.parse(text, os.fspath(source)))
+    operator, _, _ = register(text, name, file_name=os.fspath(source), kernel=kernel, backward=[] if auto else names,
+                              auto=auto, checked=checked, tuned=tuned, precision=precision, **settings)
     return operator
 
 
 def register(text: str, name: str, *, file_name: str, kernel: Optional[str] = None, backward: Sequence[str] = (),
-             checked: bool = False, tuned: bool = False, precision: Optional[str] = None,
+             auto: bool = False, checked: bool = False, tuned: bool = False, precision: Optional[str] = None,
              **settings: Any) -> tuple[Any, Kernel, list[Kernel]]:
-    """`library` for a program's text: the operator, its kernel, and its backward kernels."""
+    """`library` for a program's text: the operator, its kernel, and its backward kernels. `auto`: backward="auto"."""
     how = {"file_name": file_name, "checked": checked, "tuned": tuned, "precision": precision}
     gradients = [compile(text, one, **how) for one in backward]
     for one in gradients:
         one._set(settings)
     if kernel is None and backward:
-        from . import _tegula
-
         others = [one for one in _tegula.kernels_of(_tegula.parse(text, file_name)) if one not in backward]
         kernel = others[-1] if others else None
     forward = compile(text, kernel, **how, **settings)
     operator = _register(forward, name)
     if gradients:
         _register_autograd(forward, name, gradients)
+    elif auto:
+        register_gradient(forward, name, [(one.name, _number_type(one)) for one in _inputs(forward) if not one.is_tensor])
     return operator, forward, gradients

@@ -29,6 +29,16 @@ def kernels_of(program: Program) -> list[str]: ...
 def parameters_of(
     program: Program, kernel: int
 ) -> list[tuple[str, str, str, tuple[str, ...], Optional[str]]]: ...
+def text_of(program: Program) -> str: ...
+def gradient(
+    program: Program,
+    kernel: str,
+    wrt: list[str],
+    settings: list[tuple[str, str]],
+    left_out: list[str],
+    ellipsis_rank: Optional[int],
+    save: Optional[bool],
+) -> Program: ...
 def compile(
     context: Context,
     program: Program,

@@ -172,6 +172,52 @@ TEST(CApi, RefusesWrongOptions) {
   EXPECT_THAT(refused([&](auto &o) { o.stages = &stage, o.num_stages = 1; }), HasSubstr("soup"));
 }
 
+TEST(CApi, WritesGradients) {
+  Program program = parse("kernel k(x: T[N], w: T[N], b: f32[N] = 0, eps: float = 1) -> (y: T[N]) "
+                          "{ y[i] = x[i]*w[i]*eps + b[i] }");
+  tegula_gradient_options options = {};
+  options.struct_bytes = sizeof(options);
+  const char *wrt = "w", *leftOut = "b";
+  tegula_setting setting{"eps", "3.0"};
+  options.wrt = &wrt, options.num_wrt = 1;
+  options.left_out = &leftOut, options.num_left_out = 1;
+  options.settings = &setting, options.num_settings = 1;
+  tegula_program *made = nullptr;
+  Message message;
+  ASSERT_EQ(tegula_gradient(program.get(), &options, &made, message.out()), TEGULA_OK)
+      << message.text();
+  EXPECT_STREQ(tegula_program_text(made),
+               "# The gradients of k with respect to w\n"
+               "kernel k_grad(x: T[N], grad_y: T[N]) -> (grad_w: T[N]) {\n"
+               "  grad_w[i] = grad_y[i] * 3.0 * x[i]\n"
+               "}\n");
+  EXPECT_STREQ(tegula_kernel_name(made, 0), "k_grad");
+  tegula_program_free(made);
+
+  auto refused = [&](auto change) {
+    tegula_gradient_options wrong = {};
+    wrong.struct_bytes = sizeof(wrong);
+    change(wrong);
+    tegula_program *none = nullptr;
+    EXPECT_EQ(tegula_gradient(program.get(), &wrong, &none, message.out()), TEGULA_WRONG_CALL);
+    EXPECT_EQ(none, nullptr);
+    return message.text();
+  };
+  EXPECT_THAT(refused([](auto &o) { o.struct_bytes = 0; }), HasSubstr("struct_bytes"));
+  EXPECT_THAT(refused([](auto &o) { o.kernel = "none"; }), HasSubstr("no kernel 'none'"));
+  EXPECT_THAT(refused([](auto &o) { o.num_wrt = 1; }), HasSubstr("is NULL"));
+  const char *other = "x";
+  EXPECT_THAT(refused([&](auto &o) { o.left_out = &other, o.num_left_out = 1; }),
+              HasSubstr("no optional tensor or scalar 'x'"));
+  EXPECT_EQ(tegula_gradient(nullptr, nullptr, &made, nullptr), TEGULA_WRONG_CALL);
+  EXPECT_EQ(tegula_gradient(program.get(), nullptr, nullptr, nullptr), TEGULA_WRONG_CALL);
+  EXPECT_EQ(tegula_program_text(nullptr), nullptr);
+
+  Program without = parse("kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = digamma(x[i]) }");
+  EXPECT_EQ(tegula_gradient(without.get(), nullptr, &made, message.out()), TEGULA_WRONG_PROGRAM);
+  EXPECT_THAT(message.text(), HasSubstr("E0913"));
+}
+
 TEST(CApi, RefusesWrongArguments) {
   Kernel kernel = compile(makeContext(), parse(addText));
   float x[8] = {}, y[8] = {}, z[8] = {};

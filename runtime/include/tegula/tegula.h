@@ -177,9 +177,8 @@ TEGULA_API tegula_parameter_info tegula_parameter(const tegula_program *program,
 TEGULA_API const char *tegula_parameter_dim(const tegula_program *program, size_t kernel,
                                             size_t parameter, size_t dim);
 
-/*===----------------------------------------------------------------------------===*\
-|* Kernel                                                                         *|
-\*===----------------------------------------------------------------------------===*/
+/* The program's text, as it was given or, of a gradient, in the canonical form, ending in NUL. */
+TEGULA_API const char *tegula_program_text(const tegula_program *program);
 
 /* A name with a value as text: a constant {"eps", "1e-3"}, {"stride", "(2, 1)"}, {"causal",
  * "true"}, a generic type {"T", "f16"}, or a size to specialise for {"N", "1024"}. */
@@ -187,6 +186,46 @@ typedef struct tegula_setting {
   const char *name;
   const char *value;
 } tegula_setting;
+
+/* Whether outputs of the kernel that the gradient needs are its parameters, or computed again. */
+typedef enum tegula_saved_outputs {
+  TEGULA_SAVED_BY_COST, /* parameters where an element is a reduction */
+  TEGULA_SAVED_ALL,
+  TEGULA_SAVED_NONE
+} tegula_saved_outputs;
+
+typedef struct tegula_gradient_options {
+  size_t struct_bytes;
+  const char *kernel; /* NULL: the program's last one */
+  /* Tensors to differentiate with respect to; none: all of floats. */
+  const char *const *wrt;
+  size_t num_wrt;
+  /* Constants and generic types. A constant that is not among them has its default. */
+  const tegula_setting *settings;
+  size_t num_settings;
+  /* Names of the optional tensors and scalars that calls leave out; of the gradient all others are
+   * parameters. */
+  const char *const *left_out;
+  size_t num_left_out;
+  /* Dims that `...` stands for where `has_ellipsis_rank` is set; else any number, where the
+   * gradient allows it. */
+  int has_ellipsis_rank;
+  unsigned ellipsis_rank;
+  tegula_saved_outputs saved;
+} tegula_gradient_options;
+
+/* Writes the program of a kernel's gradients, as `tegula grad` does (docs/grad.md): its kernel
+ * NAME_grad takes, by name, what it needs of the kernel's parameters and outputs and `grad_Y` for
+ * an output Y, and gives `grad_X` for tensors X. `options` may be NULL. On TEGULA_OK `*gradient` is
+ * set, to be freed by tegula_program_free. TEGULA_WRONG_PROGRAM: diagnostics, E0913 where something
+ * has no rule. TEGULA_WRONG_CALL: an unknown kernel or setting. */
+TEGULA_API tegula_status tegula_gradient(const tegula_program *program,
+                                         const tegula_gradient_options *options,
+                                         tegula_program **gradient, tegula_message **message);
+
+/*===----------------------------------------------------------------------------===*\
+|* Kernel                                                                         *|
+\*===----------------------------------------------------------------------------===*/
 
 typedef struct tegula_compile_options {
   size_t struct_bytes;

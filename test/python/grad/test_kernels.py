@@ -14,7 +14,6 @@ PROGRAMS = sorted((TREE / "dsl/kernels").glob("*/*.tgl"))
 REFUSED = {
     "adam": "it changes the tensor", "argmax": "no output of floats",
     "causal_attention": "a state", "online_attention": "a state", "matmul_tiles": "a state",
-    "gru": "a loop of steps", "lstm": "a loop of steps",
 }
 
 

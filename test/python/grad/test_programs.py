@@ -14,8 +14,8 @@ sys.path.append(str(TREE / "python"))  # tegula_eval; tegula itself is the build
 from real import suite  # noqa: E402
 
 COMMAND = os.environ.get("TEGULA_COMMAND", str(TREE / "build/dev/bin/tegula"))
-REAL = ["attention_softcap_alibi", "cross_entropy_smoothed", "dpo_loss", "embedding_bag", "grid_sample_bilinear",
-        "group_norm_silu", "grpo_loss", "kl_distillation_grad", "mamba2_chunks", "min_gru", "moe_swiglu_top2", "rope_qk",
+REAL = ["attention_softcap_alibi", "cross_entropy_smoothed", "dpo_loss", "embedding_bag", "gated_delta_rule", "grid_sample_bilinear",
+        "group_norm_silu", "grpo_loss", "gru_layer", "kl_distillation_grad", "mamba2_chunks", "mamba2_steps", "min_gru", "moe_swiglu_top2", "rope_qk",
         "selective_scan", "spmv_csr", "ssim_11", "swiglu_packed", "varlen_attention", "patch_embedding"]
 KERNELBENCH = {
     "level1/42_Max_Pooling_2D": dict(B=2, N=2, C=3, H=7, W=8, kernel_size=3, stride=2, padding=1, dilation=1),

@@ -254,7 +254,7 @@ def test_soft_corner_among_other_terms(value):
 
 def test_reduction_over_nothing():
     for name in ("sum", "prod", "logsumexp"):
-        written = gradient(COMMAND, f"kernel k(x: f64[M, N]) -> (y: f64[M]) {{ y[i] = {name}(x[i, j] for j) }}")
+        written = gradient(COMMAND, f"kernel k(x: f64[M, N]) -> (y: f64[M]) {{ y[i] = {name}(x[i, j] for j) }}", "--recompute")
         assert np.asarray(tegula.compile(written)(x=np.zeros((3, 0)), grad_y=np.ones(3))).shape == (3, 0)
 
 
@@ -462,6 +462,68 @@ def test_optional_tensors_and_calls():
     written = gradient(COMMAND, text, kernel="k")
     values = dict(x=draw(3, 5), w=draw(4, 5, seed=1), b=draw(4, seed=2))
     assert compare(text, written, values, kernel="k") < 1e-7
+
+
+LOOPS = {
+    "kernel k(x: f64[T, N], a: f64[N], h0: f64[N]) -> (y: f64[T, N], last: f64[N]) {\n"
+    "  state h[i in N] = h0[i]\n  for t in T {\n"
+    "    h[i] = tanh(a[i]*h[i] + x[t, i])\n    y[t, i] = h[i]*x[t, i]\n  }\n  last[i] = h[i]*h[i]\n}":
+        dict(x=(5, 3), a=(3,), h0=(3,)),
+    # backwards, two states that read each other, neighbours, and a value that all steps add to
+    "kernel k(x: f64[T, N], w: f64[N, N]) -> (y: f64[N], s: f64[N]) {\n"
+    "  state a[i in N] = 0.5\n  state b[i in N] = x[0, i]\n  for t in 1:T, reverse {\n"
+    "    u[i] = sum(w[i, j]*a[j] for j) + b[i - 1, fill=0]\n    a[i] = b[i]*x[t, i]\n    b[i] = sin(u[i]) + a[i]\n"
+    "    s[i] += b[i]*x[t - 1, i]\n  }\n  y[i] = a[i] + 2*b[i]\n}": dict(x=(6, 4), w=(4, 4)),
+    # parts of a state, in a place that the step decides
+    "kernel k(L: f64[B, N, N], b: f64[B, N]) -> (x: f64[B, N]) {\n  state y[n in B, i in N] = 0.0\n  for t in N {\n"
+    "    y[n, t] = (b[n, t] - sum(L[n, t, j]*y[n, j] for j in 0:t)) / (3 + L[n, t, t])\n  }\n"
+    "  x[n, i] = y[n, i]\n}": dict(L=(2, 5, 5), b=(2, 5)),
+    # a part with an offset, points that add to a part, windows along the steps
+    "kernel k(x: f64[T, N]) -> (y: f64[N]) {\n  state h[i in N] = 1.0\n  for t in 2:T - 1 {\n"
+    "    h[i + 1] = h[i]*x[t, i] + h[i + 1] for i in N - 1\n"
+    "    h[i] += sum(x[t + r - 1, i] for r in 3) for i in 2\n  }\n  y[i] = exp(0.1*h[i])\n}": dict(x=(7, 5)),
+    # two loops, of which the second goes on with the first one's state; no step at all; a state that does not change
+    "kernel k(x: f64[T, N], c: f64[N]) -> (y: f64[N]) {\n  state h[i in N] = c[i]\n  state q[i in N] = c[i]*c[i]\n"
+    "  for t in T { h[i] = cos(h[i])*x[t, i] + q[i] }\n  for t in 0:0 { h[i] = h[i]*h[i] }\n"
+    "  for t in 3 { h[i] = h[i]*q[i] }\n  y[i] = h[i]\n}": dict(x=(4, 3), c=(3,)),
+}
+
+
+@pytest.mark.parametrize("text", LOOPS)
+def test_loops_of_steps(text):
+    values = {name: 0.5*draw(*shape, seed=i) for i, (name, shape) in enumerate(LOOPS[text].items())}
+    for options in ((), ("--recompute",), ("--save",)):
+        written = gradient(COMMAND, text, *options)
+        assert len(warnings(COMMAND, written)) <= len(warnings(COMMAND, text)), written
+        assert compare(text, written, values) < 1e-6, written
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("state h[i in N] = 0.0\n for t in T { h[i] = x[t, i]\n for r in 2 { h[i] = h[i]*2 } }\n y[i] = h[i]", "in another one"),
+    ("parallel i in N { state h = 0.0\n for t in T { h = h + x[t, i] }\n y[i] = h }", "state outside of a loop"),
+])
+def test_loops_without_a_rule(text, reason):
+    with pytest.raises(Refused, match=reason):
+        gradient(COMMAND, f"kernel k(x: f64[T, N]) -> (y: f64[N]) {{\n {text}\n}}")
+
+
+@pytest.mark.parametrize("mask", ["s[b, h, i, j]", "where(j <= i, s[b, h, i, j], -inf)", "tanh(s[b, h, i, j])*3"])
+@pytest.mark.parametrize("options", [(), ("--recompute",)])
+def test_attention(mask, options):
+    text = ("kernel k(q: f64[B, H, S, D], k: f64[B, H, S, D], v: f64[B, H, S, E]) -> (o: f64[B, H, S, E]) {\n"
+            "  s[b, h, i, j] = rsqrt(D)*sum(q[b, h, i, d]*k[b, h, j, d] for d)\n"
+            f"  p[b, h, i, j] = softmax({mask}, over=j)\n  o[b, h, i, e] = sum(p[b, h, i, j]*v[b, h, j, e] for j)\n}}")
+
+    def reference(q, k, v):
+        s = q @ k.transpose(2, 3) * q.shape[3]**-0.5
+        if "where" in mask:
+            s = s.masked_fill(torch.ones(5, 5).tril() == 0, -torch.inf)
+        return torch.softmax(torch.tanh(s)*3 if "tanh" in mask else s, 3) @ v
+
+    written = agree(text, reference, options, q=draw(2, 3, 5, 4), k=draw(2, 3, 5, 4, seed=1), v=draw(2, 3, 5, 6, seed=2))
+    # Neither scores nor adjoints of probabilities are kept, and rows have one number each.
+    assert "lse" in written and "softmax" not in written and "grad_p" not in written, written
+    assert (" o: f64" in written.split("->")[0]) == (options == ()), written
 
 
 def test_random_numbers_are_constant():
