@@ -148,8 +148,11 @@ std::string LaunchAnswers::operator()(Document &document, const ast::Kernel &ker
   std::vector<LaunchExplanation> launches;
   std::string place = ":" + std::to_string(line) + ":";
   for (const LaunchExplanation &launch : answer.launches)
-    if (!line || StringRef(launch.place).contains(place))
+    if (!line || StringRef(launch.place).contains(place)) {
       launches.push_back(launch);
+      // Strategies for which there is nothing in the launch fill a window.
+      erase_if(launches.back().mismatches, [](const StrategyMismatch &one) { return one.isOther; });
+    }
   if (line && launches.empty())
     return "";
   return "on " + target + (answer.sizes.empty() ? "" : " at " + answer.sizes) + ":\n" +

@@ -41,7 +41,7 @@ class Editor:
             self.wait(self.client.stop())
         self.loop.close()
 
-    def wait(self, answer, seconds=60):
+    def wait(self, answer, seconds=600):
         return self.loop.run_until_complete(asyncio.wait_for(answer, seconds))
 
     def open(self, text, uri="file:///tmp/one.tgl"):

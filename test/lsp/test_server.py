@@ -1,4 +1,5 @@
 """`tegula lsp`, driven by an editor's client."""
+import json
 import os
 import re
 import subprocess
@@ -78,16 +79,39 @@ def test_diagnostics_follow_what_is_typed(editor):
     text.edit(at, at + 6, "+ b[j]")
     assert text.diagnostics() == ()
     text.change(text.text.replace("for k)", "for k"))
-    assert [one.code for one in text.diagnostics()] == ["E0102"] or text.diagnostics()[0].severity == 1
+    [one] = text.diagnostics()
+    assert (one.code, one.severity, one.range.start.line) == ("E0103", lsp.DiagnosticSeverity.Error, 2)
 
 
-def test_what_was_typed_in_between_is_not_told(editor):
+def test_many_edits_at_once(editor):
     text = editor.open(LINEAR)
     for _ in range(50):
         text.edit(0, 0, "# é\n")
     assert text.diagnostics() == ()
-    assert len(editor.told[text.uri]) < 50  # one for many messages
     assert text.hover("h|[i, j] =").startswith("```tegula\nh: f32[M, N]")
+
+
+def test_diagnostics_wait_for_the_last_message(tmp_path):
+    """All messages lie in a file, so that one always waits: requests are answered, and no text in between is looked at."""
+    uri, messages = "file:///tmp/one.tgl", []
+
+    def send(method, number=None, **params):
+        messages.append({"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {}))
+
+    send("initialize", 1, capabilities={})
+    send("textDocument/didOpen", textDocument={"uri": uri, "languageId": "tegula", "version": 1, "text": "kernel"})
+    for version in range(2, 50):
+        send("textDocument/didChange", textDocument={"uri": uri, "version": version}, contentChanges=[{"text": "ker" * version}])
+    send("textDocument/didChange", textDocument={"uri": uri, "version": 50}, contentChanges=[{"text": LINEAR}])
+    send("textDocument/hover", 2, textDocument={"uri": uri}, position={"line": 2, "character": 2})
+    send("shutdown", 3)
+    send("exit")
+    file = tmp_path / "messages"
+    texts = [json.dumps(one).encode() for one in messages]
+    file.write_bytes(b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(one), one) for one in texts))
+    with open(file) as given:
+        done = subprocess.run([os.environ["TEGULA_COMMAND"], "lsp"], stdin=given, capture_output=True, check=True)
+    assert b"h: f32[M, N]" in done.stdout and b"publishDiagnostics" not in done.stdout
 
 
 def test_positions_count_utf16_units(editor):
@@ -153,6 +177,7 @@ def test_what_bounds_a_launch(editor):
     case = ROOT / "dsl/kernels/softmax/softmax.tgl"
     text = editor.open(case.read_text(), case.as_uri())  # at the sizes of the reference beside it
     told = text.hover("kernel soft|max")
+    assert "nothing here" not in told
     assert re.search(r"on sm_90a at M=\d+, N=\d+:\n.*launch.*\n.*moved.*\n  bound by memory on .*us", told)
     with Editor(os.environ["TEGULA_COMMAND"], {"target": "sm_90a", "machine": "h100", "sizes": "M=64, K=128, N=32"}) as other:
         text = other.open(LINEAR)
@@ -167,11 +192,10 @@ def test_completion(editor):
     inside = text.labels("twice(|h")
     assert inside[:2] == ["factor=", "v="]
     assert {"x", "h", "n", "N", "P", "twice", "exp", "softmax", "conv2d", "f16"} <= set(inside)
-    assert not {"m", "both"} & set(text.labels("= twice(|h")) - {"both"}
+    assert not {"m", "i", "r"} & set(inside)  # of other kernels
     assert text.labels("conv2d(x, w, stri|de=stride)")[0] == "stride="
     assert "stride=" not in text.labels("conv2d(x, w, stride=st|ride)")
-    assert text.labels("x: f|32[N, C")[:1] == ["f16"] or "f32" in text.labels("x: f|32[N, C")
-    assert "softmax" not in text.labels("x: f|32[N, C")
+    assert text.labels("x: f|32[N, C") == ["f16", "f32", "f64", "f8e4m3", "f8e5m2", "float"]
     text.change("kernel k(x: f32[N]) -> (y: f32[N]) {\n  hid[i] = x[i]\n  y[i] = hid")
     assert text.labels("= hid|") == ["hid"]
     text.change("kernel k(x: f32[N]) -> (y: f32[N]) {\n  y[row] = x[row]\n  sch")
@@ -222,8 +246,8 @@ def test_definition(editor):
     path = library.uri.removeprefix("file://")
     with open(path) as file:
         line = file.read().split("\n")[library.range.start.line]
-    assert line[library.range.start.character:].startswith("conv2d(") and not os.access(path, os.W_OK) or os.getuid() == 0
-    editor.path = path
+    assert line[library.range.start.character:].startswith("conv2d(")
+    assert not os.stat(path).st_mode & 0o222
 
 
 def test_references_and_rename(editor):
