@@ -14,15 +14,19 @@
 
 namespace tegula {
 
-/// Reads messages from a file descriptor. While none waits it calls `idle`, so that what is not
+/// Reads messages from a file descriptor. While none waits it does other work, so that what is not
 /// asked for (diagnostics of a text that is being typed) is done once for many messages.
 class MessageInput final : public llvm::lsp::JSONTransportInput {
 public:
-  /// `idle` does a piece of work and says whether there was one.
-  MessageInput(int file, std::function<bool()> idle) : file(file), idle(std::move(idle)) {}
+  explicit MessageInput(int file) : file(file) {}
+
+  /// `work` does a piece of it and says whether there was one.
+  void whenIdle(std::function<bool()> work) { idle = std::move(work); }
 
   bool hasError() const override { return failed; }
   bool isEndOfInput() const override { return ended; }
+  /// The end came inside of a message.
+  bool isCutOff() const { return ended && at != buffer.size(); }
   llvm::LogicalResult readStandardMessage(std::string &json) override;
   llvm::LogicalResult readDelimitedMessage(std::string &json) override { return llvm::failure(); }
 
@@ -31,7 +35,7 @@ private:
   bool readLine(llvm::StringRef &line);
 
   const int file;
-  std::function<bool()> idle;
+  std::function<bool()> idle = [] { return false; };
   std::string buffer;
   size_t at = 0; // what is before it has been read
   bool failed = false, ended = false;

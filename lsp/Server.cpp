@@ -112,10 +112,11 @@ using Reply = lsp::Callback<json::Value>;
 
 class Server {
 public:
-  Server(ServerHooks hooks, int input, raw_ostream &output)
-      : hooks(std::move(hooks)),
-        transport(std::make_unique<MessageInput>(input, [this] { return tellOne(); }), output),
-        handler(transport) {}
+  Server(ServerHooks hooks, std::unique_ptr<MessageInput> given, raw_ostream &output)
+      : hooks(std::move(hooks)), input(*given), transport(std::move(given), output),
+        handler(transport) {
+    input.whenIdle([this] { return tellOne(); });
+  }
   bool run();
 
 private:
@@ -148,6 +149,7 @@ private:
   json::Value locationOf(const Document &document, const Analysis &analysis, Span span);
 
   ServerHooks hooks;
+  MessageInput &input; // the transport's
   lsp::JSONTransport transport;
   lsp::MessageHandler handler;
   lsp::OutgoingNotification<json::Value> publishDiagnostics;
@@ -180,9 +182,11 @@ bool Server::run() {
   handler.method("textDocument/inlayHint", this, &Server::onHints);
   handler.method("textDocument/codeAction", this, &Server::onCodeAction);
   publishDiagnostics = handler.outgoingNotification<json::Value>("textDocument/publishDiagnostics");
-  // What ends without `exit` is told by whether there was a `shutdown`.
-  consumeError(transport.run(handler));
-  return isShutDown;
+  Error ended = transport.run(handler);
+  if (!ended)
+    return isShutDown; // it said `exit`
+  consumeError(std::move(ended));
+  return !input.isCutOff();
 }
 
 void Server::onInitialize(const RawParams &params, Reply reply) {
@@ -407,7 +411,7 @@ void Server::onCodeAction(const DocumentParams &params, Reply reply) {
 }
 
 bool serveEditor(ServerHooks hooks, int input, raw_ostream &output) {
-  return Server(std::move(hooks), input, output).run();
+  return Server(std::move(hooks), std::make_unique<MessageInput>(input), output).run();
 }
 
 } // namespace tegula

@@ -24,8 +24,8 @@ struct ServerHooks {
   LaunchText launches;
 };
 
-/// Serves the Language Server Protocol until the client says `exit` or goes away. True where it
-/// said `shutdown` before.
+/// Serves the Language Server Protocol until the client says `exit` or goes away. False where it
+/// says so without a `shutdown` before, or goes in the middle of a message.
 bool serveEditor(ServerHooks hooks, int input, llvm::raw_ostream &output);
 
 } // namespace tegula
