@@ -25,7 +25,7 @@ struct Command {
 
 extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand,
     explainLayoutCommand, fixCommand, fmtCommand, gradCommand, grammarCommand, lspCommand,
-    mcpCommand, passesCommand, promptCommand, proveCommand, runCommand, tuneCommand;
+    mcpCommand, passesCommand, promptCommand, proveCommand, publishCommand, runCommand, tuneCommand;
 
 } // namespace tegula
 

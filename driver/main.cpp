@@ -20,12 +20,12 @@
 using namespace llvm;
 using namespace tegula;
 
-static const Command *const commands[] = {&checkCommand,  &compileCommand, &runCommand,
-                                          &benchCommand,  &bisectCommand,  &proveCommand,
-                                          &tuneCommand,   &fmtCommand,     &fixCommand,
-                                          &gradCommand,   &explainCommand, &explainLayoutCommand,
-                                          &passesCommand, &grammarCommand, &promptCommand,
-                                          &mcpCommand,    &lspCommand};
+static const Command *const commands[] = {&checkCommand,         &compileCommand, &runCommand,
+                                          &benchCommand,         &bisectCommand,  &proveCommand,
+                                          &publishCommand,       &tuneCommand,    &fmtCommand,
+                                          &fixCommand,           &gradCommand,    &explainCommand,
+                                          &explainLayoutCommand, &passesCommand,  &grammarCommand,
+                                          &promptCommand,        &mcpCommand,     &lspCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";

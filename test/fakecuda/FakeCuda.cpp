@@ -71,7 +71,7 @@ struct State {
   bool hangs = false, launched = false, countsBlocks = false;
   bool forbidsAllocation = false; // a stream is being captured, and its mode says so
   double work = 0;                // of the device so far, microseconds
-  std::string log;
+  std::string log, launchLog;
 
   State() {
     if (std::string text = environment("FAKE_CUDA_MEMORY"); !text.empty())
@@ -81,6 +81,7 @@ struct State {
     hangs = !environment("FAKE_CUDA_HANG").empty();
     launched = environment("FAKE_CUDA_HANG") == "always";
     log = environment("FAKE_CUDA_LOG");
+    launchLog = environment("FAKE_CUDA_LAUNCHES");
     countsBlocks = environment("FAKE_CUDA_CLOCK") == "blocks";
     std::istringstream list(environment("FAKE_CUDA_FAIL"));
     for (std::string one; std::getline(list, one, ',');) {
@@ -92,6 +93,14 @@ struct State {
   }
   void start(Launch launch) {
     work += 1 + launch.blocks;
+    if (!launchLog.empty())
+      if (FILE *file = fopen(launchLog.c_str(), "a")) {
+        fprintf(file, "%s %u %u", launch.function.c_str(), launch.blocks, launch.threads);
+        for (uint64_t parameter : launch.parameters)
+          fprintf(file, " %llu", static_cast<unsigned long long>(parameter));
+        fprintf(file, "\n");
+        fclose(file);
+      }
     launched = true;
     record.launches.push_back(std::move(launch));
   }
@@ -539,6 +548,9 @@ int cuModuleLoadData(void **module, const void *image) {
   state.modules.insert(made.get());
   *module = made.release();
   return Success;
+}
+int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, void **) {
+  return cuModuleLoadData(module, image);
 }
 int cuModuleUnload(void *module) {
   ENTER();

@@ -20,6 +20,7 @@
 //   FAKE_CUDA_CAPABILITY=90 FAKE_CUDA_LOG=file                     the functions called, a line
 //   each, are appended
 //
+//   FAKE_CUDA_LAUNCHES=file         launches are appended: function, blocks, threads, parameters
 //   FAKE_CUDA_QUIET=1                      keep no record, to measure what calls cost
 //
 // A module's image is PTX, or what test/fakecuda/ptxas.sh makes of it: a line `fake-cubin sm_90a`
