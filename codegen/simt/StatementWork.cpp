@@ -108,6 +108,9 @@ static constexpr int64_t minTeam = 4;
 /// Elements that do not fit into the registers of a block.
 static constexpr int64_t longRow = 32768;
 
+/// A team of several warps is a block: it synchronises as one.
+static unsigned threadsOf(unsigned team) { return team <= DeviceEmitter::warp ? 128 : team; }
+
 DeviceShape tegula::teamFor(const StatementWork &work) {
   std::optional<int64_t> inside = work.inside;
   DeviceShape shape;
@@ -122,7 +125,7 @@ DeviceShape tegula::teamFor(const StatementWork &work) {
     shape.team = PowerOf2Ceil(std::clamp<int64_t>(
         divideCeil(*inside, elementsOfRange),
         work.isPlain && !work.hasShared ? minTeam : DeviceEmitter::warp, longest));
-    shape.threads = std::max(shape.team, 128u);
+    shape.threads = threadsOf(shape.team);
     return shape;
   }
   // Teams that meet again and again are better small and many. Rows too long for registers leave
@@ -142,6 +145,6 @@ DeviceShape tegula::teamFor(const StatementWork &work) {
            *work.points * shape.team < busyThreads && shape.team < vectors)
       shape.team *= 2;
   }
-  shape.threads = std::max(shape.team, shape.team <= DeviceEmitter::warp ? 128u : shape.team);
+  shape.threads = threadsOf(shape.team);
   return shape;
 }

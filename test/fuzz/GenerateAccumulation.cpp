@@ -31,9 +31,7 @@ void TiledGenerator::fewTargets() {
   if (hasRows)
     at.insert(at.begin(), "b"), dims.insert(dims.begin(), "B");
   bool isByte = bins <= 256 && random.chance(30);
-  // Some places are outside, which all ways of computing report.
-  input("x", isByte ? "u8" : pick({"i32", "i64", "u32"}), dims, 0,
-        bins - 1 + (random.chance(8) && !(isByte && bins == 256)));
+  input("x", isByte ? "u8" : pick({"i32", "i64", "u32"}), dims, 0, bins - 1);
   std::string place = "x" + list(at);
   if (random.chance(25)) {
     input("p", "i32", {"N"}, -3, 3);
@@ -97,13 +95,11 @@ void TiledGenerator::dataRanges() {
   input("n", "i32", {"R"}, -1, 2 * mean);
   std::string term = "v[z]";
   if (hasGather) {
-    input("col", pick({"i32", "i64"}), {"Z"}, 0, columns - 1 + random.chance(6));
+    input("col", pick({"i32", "i64"}), {"Z"}, 0, columns - 1);
     input("x", type, {"C"}, -2, 2);
     term = pick({"v[z]*x[col[z]]", "x[col[z]]*v[z]", "x[col[z]] - v[z]"});
   }
-  // Some ranges end outside.
-  std::string end = random.chance(94) ? "minimum(a[r] + n[r], Z)" : "a[r] + n[r]";
-  std::string range = " for z in a[r]:" + end + ")";
+  std::string range = " for z in a[r]:minimum(a[r] + n[r], Z))";
   std::string kind = pick({"sum", "sum", "sum", "count"});
   if (kind == "count")
     term += " > 0";
