@@ -464,6 +464,14 @@ Number Algebra::pow(const Number &a, const Number &b) {
   if (a.kind != Number::Finite || b.kind != Number::Finite) {
     if (b.kind == Number::Finite && isZero(b))
       return integer(1);
+    if (a.kind == Number::NotANumber || b.kind == Number::NotANumber)
+      return nan();
+    bool isWhole = b.kind == Number::Finite && b.numerator == 0 && b.real == std::floor(b.real);
+    if (b.kind == Number::Finite && (isWhole || a.real > 0)) {
+      if (b.real < 0)
+        return integer(0);
+      return infinity(a.real < 0 && std::fmod(b.real, 2) != 0);
+    }
     require(false, "power of an infinity");
     return nan();
   }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "prove/Reference.h"
+#include "prove/Bounds.h"
 #include "prove/EvaluateImpl.h"
 #include "prove/ReferenceMaps.h"
 
@@ -26,6 +27,7 @@ public:
     for (const json::Value &value : program) {
       const json::Object &instruction = *value.getAsObject();
       values.emplace_back();
+      bounds.emplace_back();
       PointTensor &out = values.back();
       isFloat = instruction.getBoolean("float").value_or(false);
       fromData.push_back(instruction.getString("op") == "input" || isData(instruction));
@@ -110,6 +112,7 @@ private:
   bool constant(const json::Array &given, PointTensor &out) {
     // Most tensors have few values, and a constant's fraction is looked for.
     std::map<double, Number> known;
+    bool isFinite = true;
     for (const json::Value &value : given) {
       if (!isFloat) {
         out.integers.push_back(value.getAsInteger().value_or(0));
@@ -118,13 +121,18 @@ private:
       std::optional<double> number = value.getAsNumber();
       if (!number) {
         out.numbers.push_back(numberOf(value));
+        isFinite = false;
         continue;
       }
       auto [entry, isNew] = known.try_emplace(*number);
+      bounds.back() =
+          out.numbers.empty() ? Bounds::of(*number) : hull(bounds.back(), Bounds::of(*number));
       if (isNew)
         entry->second = numberOf(value);
       out.numbers.push_back(entry->second);
     }
+    if (!isFinite)
+      bounds.back() = Bounds();
     return true;
   }
 
@@ -136,10 +144,15 @@ private:
       total += one->count();
     }
     Number fill = numberOf(*instruction.get("fill"));
+    bounds.back() = boundsAt(instruction, 0);
+    for (unsigned k = 1; k < in.size(); ++k)
+      bounds.back() = hull(bounds.back(), boundsAt(instruction, k));
+    std::optional<double> finiteFill = instruction.getNumber("fill");
     int64_t integerFill = instruction.getNumber("fill").value_or(0);
     for (const json::Value &value : *instruction.getArray("index")) {
       int64_t at = *value.getAsInteger() - 1;
       if (at < 0) {
+        bounds.back() = finiteFill ? hull(bounds.back(), Bounds::of(*finiteFill)) : Bounds();
         if (isFloat)
           out.numbers.push_back(fill);
         else
@@ -168,10 +181,14 @@ private:
   bool map(StringRef fn, const json::Object &instruction, ArrayRef<const PointTensor *> in,
            PointTensor &out) {
     uint8_t *way = nullptr;
+    noteBounds(fn, instruction);
     if (isCondition(fn) && isData(instruction)) {
       if (conditions == ways.size())
         ways.push_back({fn.str(), 0});
       way = &ways[conditions++].second;
+      if ((fn == "maximum" || fn == "minimum") &&
+          Bounds::areOrdered(boundsAt(instruction, 0), boundsAt(instruction, 1)))
+        way = nullptr; // it has one way alone
     }
     for (size_t k = 0, count = size_t(out.count()); k < count; ++k) {
       SmallVector<const Number *, 3> numbers;
@@ -193,6 +210,35 @@ private:
       }
     }
     return true;
+  }
+
+  Bounds boundsAt(const json::Object &instruction, unsigned k) const {
+    return bounds[size_t(*(*instruction.getArray("in"))[k].getAsInteger())];
+  }
+
+  /// What is known of a map's values, which nan aside are reals.
+  void noteBounds(StringRef fn, const json::Object &instruction) {
+    if (!isFloat)
+      return;
+    const json::Array &in = *instruction.getArray("in");
+    auto at = [&](unsigned k) { return boundsAt(instruction, k); };
+    Bounds &own = bounds.back();
+    if (in.size() == 1)
+      own = ofFunction(fn, at(0));
+    else if (fn == "maximum")
+      own = largerOf(at(0), at(1));
+    else if (fn == "minimum")
+      own = smallerOf(at(0), at(1));
+    else if (fn == "add")
+      own = sum(at(0), at(1));
+    else if (fn == "sub")
+      own = sum(at(0), negated(at(1)));
+    else if (fn == "mul")
+      own = in[0] == in[1] ? Bounds::notNegative() : prove::product(at(0), at(1));
+    else if (fn == "div")
+      own = quotient(at(0), at(1));
+    else if (fn == "where")
+      own = hull(at(1), at(2));
   }
 
   bool unknown(StringRef fn) {
@@ -367,6 +413,7 @@ private:
   std::vector<std::pair<std::string, uint8_t>> &ways;
   size_t conditions = 0;
   bool isFloat = false;
+  std::vector<Bounds> bounds; // by value
 
 public:
   bool isOutside = false;

@@ -21,32 +21,21 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def prove(request, stage):
     """In a child."""
-    import tempfile
-
     import torch
     from tegula_eval.judge.evaluate import VariantCache
-    from tegula_eval.program.binding import BindingError
-    from tegula_eval.program.runner import Refused
-    from tegula_eval.proofs.asking import ProveFailed, prove_against_module
-    from tegula_eval.proofs.module import NoReference
-    from tegula_eval.rule.tasks import TaskError
+    from tegula_eval.proofs.certify import SMALL_BYTES, SMALL_FLOPS, certify
     from tegula_eval.rule.variants import find_variants, from_json, to_json
 
     torch.set_num_threads(1)
     stage("variants")
     started = time.monotonic()
-    cache = VariantCache(request["cache"], request)
+    cache = VariantCache(request["cache"], {**request, "bytes": SMALL_BYTES, "flops": SMALL_FLOPS})
     if not cache.read():
-        cache.write(to_json(find_variants(request["task"], request["bytes"], request["flops"])))
+        cache.write(to_json(find_variants(request["task"], SMALL_BYTES, SMALL_FLOPS)))
     variants = from_json(cache.read())
     searched, used = time.monotonic(), processor_s()
     stage("prove")
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            proof = prove_against_module(request["program"], variants, pathlib.Path(folder), request["deadline"])
-        told = {"verdict": proof.verdict, "reason": proof.reason, "fixed": proof.fixed, "certificates": proof.certificates}
-    except (ProveFailed, NoReference, BindingError, Refused, TaskError) as error:
-        told = {"verdict": "undecided", "reason": f"{type(error).__name__}: {error}", "fixed": False, "certificates": []}
+    told = certify(request["program"], lambda: variants, variants[0], request["deadline"])
     return {**told, "seconds": round(time.monotonic() - searched, 3), "processor_s": round(processor_s() - used, 3),
             "search_seconds": round(searched - started, 3)}
 
@@ -71,11 +60,11 @@ def main():
 
     from tegula_eval.commands.program_files import find_program
     from tegula_eval.confine import child
-    from tegula_eval.proofs import asking, trace  # noqa: F401, so that no child imports them anew
+    from tegula_eval.proofs import certify
     from tegula_eval.rule import variants
     from tegula_eval.rule.tasks import find_tasks
     variants.warm()
-    trace.warm()
+    certify.warm()
     cache = given.out / "variants"
     cache.mkdir(parents=True, exist_ok=True)
     counts, times = collections.defaultdict(collections.Counter), collections.defaultdict(list)
@@ -84,8 +73,7 @@ def main():
             path = find_program(given.programs, task, ".tgl")
             if path is None:
                 continue
-            request = {"task": task.source(), "program": path.read_text(), "bytes": 1 << 16, "flops": 1 << 17,
-                       "cache": str(cache.resolve()), "deadline": given.deadline}
+            request = {"task": task.source(), "program": path.read_text(), "cache": str(cache.resolve()), "deadline": given.deadline}
             outcome = child.run(prove, request, 4 * given.deadline, 8 << 30)
             told = outcome["answer"] if outcome["kind"] == "done" else {
                 "verdict": "undecided", "reason": f"{outcome['kind']}: {outcome.get('message') or outcome.get('stage', '')}",

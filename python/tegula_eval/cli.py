@@ -65,6 +65,7 @@ def parse(arguments) -> argparse.Namespace:
     shared.add_judging(bench)
     bench.add_argument("--seeds", type=int, default=2, help="sets of inputs for each size")
     shared.add_own(bench)
+    shared.add_certify(bench)
     bench.add_argument("--time", action="store_true", default=None, help="time them (default on cuda)")
     bench.add_argument("--no-time", dest="time", action="store_false")
     bench.add_argument("--torch-compile", action="store_true", help="time torch.compile too")

@@ -45,7 +45,7 @@ class Client:
         self._threads = threading.local()
 
     def submit(self, task: str, program: str, **options) -> str:
-        """The submission's id. `options`: target, seeds, own, timed, salt."""
+        """The submission's id. `options`: target, seeds, own, certify, timed, salt."""
         return self._ask("POST", "/v1/evaluations", {"task": task, "program": program, **options})["id"]
 
     def submit_all(self, submissions: Iterable[dict]) -> list[str]:

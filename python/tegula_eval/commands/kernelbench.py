@@ -196,7 +196,8 @@ class Run:
         options = self.options
         return {"target": options.target, "threads": options.threads, "seeds": options.seeds, "own": options.own,
                 "bytes": options.bytes, "flops": int(options.flops),
-                "time": {"turns": options.timed_turns, "compile": options.torch_compile} if self.timed else None}
+                "time": {"turns": options.timed_turns, "compile": options.torch_compile} if self.timed else None,
+                **({"certify": True} if getattr(options, "certify", False) else {})}
 
     def _request(self, task: Task, text: str, name: str) -> dict:
         request = {"task": task.source(), "program": text, "program_name": name, **self._settings()}

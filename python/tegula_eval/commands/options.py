@@ -93,6 +93,11 @@ def add_own(parser) -> None:
     parser.add_argument("--own", action="store_true", help="also at the task's own sizes")
 
 
+def add_certify(parser) -> None:
+    parser.add_argument("--certify", action="store_true",
+                        help="say of what is right whether `tegula prove` finds it equal to the module, with certificates")
+
+
 def add_run(parser, folder: str) -> None:
     """Where records go, and how it is told."""
     parser.add_argument("--out", type=Path, default=Path(folder),

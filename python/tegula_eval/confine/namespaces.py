@@ -10,6 +10,7 @@ guest, the first process of its own, with which everything ends that it has star
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import site
@@ -17,7 +18,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from ..program.library import library_path
+from ..program.library import command_path, library_path
 
 NOBODY = 65534
 _NEW = {"mount": 0x20000, "name": 0x4000000, "ipc": 0x8000000, "user": 0x10000000, "pid": 0x20000000,
@@ -40,10 +41,10 @@ def readable(cuda: bool = False) -> list[Path]:
     paths = [*SYSTEM, *(CUDA if cuda else ()), sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib"),
              sysconfig.get_path("platstdlib"), *site.getsitepackages(), os.path.realpath(sys.executable)]
     paths += [path for path in sys.path if path and _holds_packages(Path(path))]
-    try:
+    with contextlib.suppress(FileNotFoundError):
         paths += map(str, library_path().parent.glob("libtegula*"))  # which exported programs load
-    except FileNotFoundError:
-        pass
+    with contextlib.suppress(FileNotFoundError):
+        paths.append(command_path())  # which proofs ask
     with open("/proc/self/maps", "rb") as maps:
         mapped = {os.fsdecode(line.split(None, 5)[5].rstrip(b"\n")) for line in maps if line.count(b"/")}
     paths += [path for path in mapped if os.path.isfile(path)]

@@ -48,7 +48,8 @@ def derived_seed(secret: str, *parts) -> int:
 
 def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) -> dict:
     """`request`: task and program as text, secret, seeds (cases of each kind), target, bytes and flops of the
-    budget, own (also at the task's own sizes), time (None or the options of timing), rule (a benchmark's own tolerance,
+    budget, own (also at the task's own sizes), certify (also by `tegula prove`, where it is right: the record's `proof`), time
+    (None or the options of timing), rule (a benchmark's own tolerance,
     which is told beside the verdict). With a rule the record has `task_cases`: how many cases with the task's own
     inputs were planned."""
     torch.set_num_threads(request.get("threads", 1))
@@ -135,7 +136,13 @@ def _evaluate(request: dict, stage, record: dict) -> None:
     if not judged:
         record.update(outcome="unjudged", reason=record["cases"][-1].get("reason") or "random",
                       message="the module's own result says nothing about a program's")
-    elif request.get("time"):
+        return
+    if request.get("certify"):
+        from ..proofs.certify import SMALL_BYTES, SMALL_FLOPS, certify  # torch.fx takes seconds
+        stage("prove")
+        record["proof"] = certify(request["program"], lambda: find_variants(request["task"], SMALL_BYTES, SMALL_FLOPS),
+                                  variants[0])
+    if request.get("time"):
         from ..timing.at_variant import time_program  # needs a device's events, or minutes on a CPU
         stage("time")
         seed = derived_seed(request["secret"], "timing")

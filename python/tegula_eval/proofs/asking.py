@@ -12,14 +12,15 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Callable
 
 from ..program import runner
-from ..program.binding import Binding, BindingError, bind
+from ..program.binding import Binding, bind
 from ..program.library import command_path
 from ..rule.reference import Case, make_case, switch_off_dropout
 from ..rule.variants import Variant
 from . import trace
-from .module import NoReference, reference_text, sizes_of
+from .module import reference_text, sizes_of
 
 STEPS = 30_000  # of a point: sizes are drawn so that the proof takes about a second
 
@@ -42,26 +43,30 @@ class ProveFailed(Exception):
     """The command gave no verdict."""
 
 
-def prove_against_module(text: str, variants: list[Variant], folder: Path, deadline_s: float = 60) -> Proof:
-    """The program's last kernel against the module. `variants`: of the task, the smallest first. Raises what making a case
-    and binding raise, and ProveFailed."""
+def prove_against_module(text: str, variant: Variant, smaller: Callable[[], list[Variant]], folder: Path,
+                         deadline_s: float = 60) -> Proof:
+    """The program's last kernel against the module. `variant`: the task at any sizes; `smaller`: at small ones, the smallest
+    first, asked for where the module takes no others than its own. Raises what making a case and binding raise, and
+    ProveFailed."""
     program = runner.Program(text)
     path = folder / "program.tgl"
     path.write_text(text, encoding="utf-8")
-    question = _Question(program, variants[0], folder)
+    question = _Question(program, variant, folder)
     found = question.ask(path, {}, deadline_s)
-    if found["equal"]["verdict"] != "undecided":
-        return Proof(found["equal"]["verdict"], found["equal"].get("reason", ""), False, [found], question.reference)
     drawn = found["equal"].get("reason", "")
-    proof = Proof("undecided", drawn, True, [], question.reference)
-    for variant in variants:
-        question = _Question(program, variant, folder) if variant is not variants[0] else question
+    proof = Proof(found["equal"]["verdict"], drawn, False, [found], question.reference)
+    if proof.verdict != "undecided":
+        return proof
+    proof.fixed = True
+    for variant in smaller():
+        question = _Question(program, variant, folder)
         found = question.ask(path, question.sizes, deadline_s)
         verdict, reason = found["equal"]["verdict"], found["equal"].get("reason", "")
         if verdict == "undecided" and proof.holds:
             break  # at these sizes nothing is claimed
-        proof.verdict, proof.reason = verdict, reason
-        proof.certificates.append(found)
+        kept = proof.certificates if proof.holds else []
+        proof.verdict, proof.reason, proof.certificates = verdict, reason, [*kept, found]
+        proof.reference = question.reference
         if not proof.holds:
             break
     if proof.verdict == "undecided":
@@ -107,8 +112,8 @@ def ask(program: Path, reference: Path, options: list[str], deadline_s: float = 
     answered, answers = os.pipe()
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [command_path(), "prove", str(program), f"--against={reference}", "--json", f"--tracer={asked},{answered}",
-             *options], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, pass_fds=(asked, answered))
+            [command_path(), "prove", program.name, f"--against={reference.resolve()}", "--json",
+             f"--tracer={asked},{answered}", *options], cwd=program.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, pass_fds=(asked, answered))
         os.close(asked)
         os.close(answered)
         watch = threading.Timer(deadline_s, process.kill)

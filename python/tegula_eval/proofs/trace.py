@@ -35,9 +35,9 @@ BINARY = {name: name for name in """add sub mul div pow maximum minimum eq ne lt
           bitwise_and bitwise_or bitwise_xor atan2 fmod remainder floor_divide""".split()}
 DECOMPOSED = [getattr(aten, name) for name in """_adaptive_avg_pool2d _fused_rms_norm _log_softmax _native_batch_norm_legit
               _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _prelu_kernel _softmax addcdiv addcmul
-              addmm addmv baddbmm binary_cross_entropy celu clamp_max clamp_min cumprod dot elu embedding full_like gelu glu
+              addmm addmv baddbmm binary_cross_entropy celu clamp_max clamp_min cumprod dot embedding full_like gelu glu
               hardshrink hardsigmoid hardswish hardtanh huber_loss index_select kl_div l1_loss leaky_relu lerp
-              linalg_vector_norm linspace log_sigmoid_forward logaddexp logsumexp masked_fill mish mse_loss mv
+              linalg_vector_norm linspace log_sigmoid_forward logaddexp logsumexp masked_fill mse_loss mv
               native_batch_norm native_group_norm native_layer_norm new_full new_zeros nll_loss2d_forward nll_loss_forward
               norm ones_like prelu rms_norm rsub silu smooth_l1_loss soft_margin_loss softplus softshrink square std
               std_mean threshold unsqueeze_copy upsample_bilinear2d xlogy zeros_like""".split()]
@@ -521,12 +521,20 @@ class Tracer(torch.fx.Interpreter):
         indices = [None] * (dim % a.dim()) + [index]
         self.put(out, a, self.places(a, indices, source.shape), source, "add")
 
-    def do_selu(self, out, a):
-        """Its two constants, whose product a decomposition has rounded."""
-        scaled = self.map("mul", out, self.bound(out, self.combine("expm1", out, self.of(a))), 1.6732632423543772848170429916717)
-        positive = self.combine("gt", torch.empty(out.shape, dtype=torch.bool), self.of(a), self.of(0.0, out))
+    def do_elu(self, out, a, alpha=1, scale=1, input_scale=1):
+        """With its numbers apart: a decomposition rounds their product, which for selu is another number."""
+        inner = a if input_scale == 1 else self.bound(out, self.map("mul", out, a, float(input_scale)))
+        scaled = self.map("mul", out, self.bound(out, self.combine("expm1", out, self.of(inner))), float(alpha))
+        positive = self.map("gt", torch.empty(out.shape, dtype=torch.bool), a, 0.0)
         chosen = self.combine("where", out, positive, self.of(a), scaled)
-        self.bind(out, self.map("mul", out, self.bound(out, chosen), 1.0507009873554804934193349852946))
+        self.bind(out, chosen if scale == 1 else self.map("mul", out, self.bound(out, chosen), float(scale)))
+
+    def do_mish(self, out, a):
+        """As PyTorch computes it: the softplus in it has no threshold."""
+        number = self.of(a)
+        for fn in ("exp", "log1p", "tanh"):
+            number = self.combine(fn, out, number)
+        self.bind(out, self.combine("mul", out, self.of(a), number))
 
     def bound(self, like, number):
         """A tensor that stands for an instruction."""
@@ -582,7 +590,7 @@ def warm():
 @functools.cache
 def decompositions():
     table = {**torch._decomp.core_aten_decompositions(), **torch._decomp.get_decompositions(DECOMPOSED)}
-    kept = {aten.convolution.default, aten.max_pool2d_with_indices.default}
+    kept = {aten.convolution.default, aten.max_pool2d_with_indices.default, aten.elu.default, aten.mish.default}
     return {op: rule for op, rule in table.items() if op not in kept}
 
 

@@ -22,7 +22,8 @@ def pooled_judge(options, secret: str, workers: pool.Pool | None = None) -> Call
         request = {name: submission[name] for name in ("task", "program", "target", "seeds", "own")}
         request.update(program_name="program.tgl", threads=options.threads, bytes=options.bytes,
                        flops=int(options.flops), secret=own_secret, is_foreign=True, cache=str(cache.resolve()),
-                       time={"turns": options.timed_turns, "compile": False} if submission["timed"] else None)
+                       time={"turns": options.timed_turns, "compile": False} if submission["timed"] else None,
+                       **({"certify": True} if submission.get("certify") else {}))
         outcome = workers.judge(request, job=job)
         return {**outcome_record(outcome), "seconds": outcome["seconds"]}
 

@@ -30,6 +30,7 @@ class Submission(BaseModel):
     target: Literal["cpu", "cuda"] = "cpu"
     seeds: int = Field(2, ge=1, le=16, description="sets of inputs for each size")
     own: bool = Field(False, description="also at the task's own sizes")
+    certify: bool = Field(False, description="once it is right, ask `tegula prove` whether it is equal to the module")
     timed: bool = Field(False, description="time it beside eager mode once it is right")
     salt: Text = Field("", max_length=64, description="the same question with another salt is judged anew")
 
@@ -64,6 +65,8 @@ class Reward(BaseModel):
     wrong: list[dict] = Field([], description="the first wrong elements: index, expected, got")
     pattern: str = Field("", description="where wrong elements lie")
     speedup: float | None = Field(None, description="time of eager mode over the program's")
+    proof: dict | None = Field(None, description="of a submission to certify: verdict, what it says, reason, sizes, and "
+                                                 "certificates of `tegula prove` with the reference that they are about")
     seconds: float = Field(description="that judging took")
 
 
@@ -107,5 +110,5 @@ def reward_of(record: dict) -> dict:
     case = record["cases"][-1] if record.get("cases") else {}
     return Reward(right=right, reward=float(right), outcome=record["outcome"], reason=record["reason"],
                   message=record["message"], diagnostics=record.get("diagnostics", []), wrong=case.get("wrong", []),
-                  pattern=case.get("pattern", ""), speedup=(record.get("timing") or {}).get("eager_ratio"),
+                  pattern=case.get("pattern", ""), speedup=(record.get("timing") or {}).get("eager_ratio"), proof=record.get("proof"),
                   seconds=record["seconds"]).model_dump(by_alias=True)

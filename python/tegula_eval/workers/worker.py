@@ -78,6 +78,10 @@ def main() -> None:
         if cache:
             request["variants"] = cache.read()
 
+        if request.get("certify"):
+            from ..proofs import certify
+            certify.warm()
+
         def told(stage: str, number: int = message["id"]) -> None:
             _say(channel, {"id": number, "stage": stage})
 
