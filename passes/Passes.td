@@ -125,14 +125,14 @@ def ChunkRecurrencesPass : Pass<"tgl-chunk-recurrences", "::tegula::tgl::KernelO
     `o[t, h, j] = decay(0, l)*(sum_i q[l, i]*states[h, c, i, j]) + sum_m scores[h, c, l, m]*v[m, j]`. decay(m, l) is the
     product of the decays a behind step m, up to l: the exponential of a difference of sums of logarithms, or 0
     where one of them is (passes/fuse/ChunkedLoop.h). So Mamba-2, retention and linear attention run on tensor cores.
-    Values that a readout of the state corrects (delta rules) are solved for in each chunk before.
+    Values that a readout of the state corrects (delta rules) are solved for in each chunk before. Decays of each i stand inside
+    of the sums of scores.
 
     *Why here*: equations are as they were written; what the chunks are made of is distributed and fused like any other.
     For a GPU.
     *Rounding*: of another order, and of logarithms; where keys, values and queries are of bf16 their products with decays, states
     between chunks and scores are rounded to it (SPEC 6.9).
-    *Stops*: at a decay that varies along what readouts sum over, at more than one product that is added, at sizes that
-    are not known, and where steps take less time by the estimates of ChunkRecurrences.cpp.
+    *Stops*: at more than one product that is added, at sizes that are not known, and where steps take less time by the estimates of ChunkRecurrences.cpp.
   }];
   let options = [Option<"length", "length", "int64_t", /*default=*/"0",
                         "steps of a chunk; 0: as many as take the least time, if chunks pay">];

@@ -397,11 +397,9 @@ private:
       for (unsigned dim = 0; dim < found.dims.size(); ++dim)
         if (isSummed(readout, dim) != (found.dims[dim] == Dim::Summed))
           return fail(readout.reduce, "sums over different dims read the state");
-    for (unsigned dim : found.dimsOf(found.decay, found.axes)) {
-      if (found.dims[dim] == Dim::Summed)
-        return fail(found.update, "the decay varies along what the readouts sum over");
-      found.dims[dim] = Dim::Batch;
-    }
+    for (unsigned dim : found.dimsOf(found.decay, found.axes))
+      if (found.dims[dim] != Dim::Summed)
+        found.dims[dim] = Dim::Batch;
     return divideFactors();
   }
 

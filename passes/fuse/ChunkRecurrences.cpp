@@ -42,7 +42,7 @@ namespace {
 struct LoopSizes {
   double steps, batch = 1, summed = 1, columns = 1;
   double readouts = 0; ///< rows of queries for each step, over the batch
-  bool isCorrected = false;
+  bool isCorrected = false, isChannelwise = false;
 };
 } // namespace
 
@@ -62,6 +62,9 @@ static std::optional<LoopSizes> sizesOf(const LinearRecurrence &found) {
                                              : sizes.columns) *= double(*extent);
   }
   sizes.isCorrected = found.correction.has_value();
+  sizes.isChannelwise = llvm::any_of(found.dimsOf(found.decay, found.axes), [&](unsigned dim) {
+    return found.dims[dim] == LinearRecurrence::Dim::Summed;
+  });
   for (LinearReadout &readout : copy.readouts) {
     std::optional<int64_t> points = knownPoints(cast<AxesOp>(readout.statement.getOperation()));
     if (!points)
@@ -92,9 +95,13 @@ static std::optional<double> timeOfChunks(const LoopSizes &sizes, bool isBF16, d
   if (sizes.isCorrected) {
     // Forward substitution by scalar code, and launches for each chunk.
     double solved = sizes.batch * sizes.steps * length / 2 * (sizes.summed + sizes.columns);
-    fixed = 2 * chunks * launchMicroseconds +
-            solved * operationsOfTerm / (operationsPerMicrosecond * device::multiprocessors);
+    fixed += 2 * chunks * launchMicroseconds +
+             solved * operationsOfTerm / (operationsPerMicrosecond * device::multiprocessors);
   }
+  // Scores by scalar code: an exponential and reads for each term.
+  if (sizes.isChannelwise)
+    fixed += sizes.readouts * chunks * length * length / 2 * sizes.summed * operationsOfElement /
+             (operationsPerMicrosecond * device::multiprocessors);
   return fixed + 7 * launchMicroseconds + 2 * kept / bytesPerMicrosecond +
          flops / (isBF16 ? flopsPerMicrosecond : flopsOfF32PerMicrosecond);
 }
@@ -127,7 +134,7 @@ struct ChunkRecurrencesPass
         return refuse(loop, {"sizes are not known when compiling", "", loop});
       double best = timeOfSteps(*sizes);
       std::optional<double> ofChunks;
-      for (int64_t each : {64, 128, 256})
+      for (int64_t each : {32, 64, 128, 256})
         if (std::optional<double> time = timeOfChunks(*sizes, roundsToBF16(*found), double(each));
             time && (!ofChunks || *time < *ofChunks)) {
           ofChunks = time;

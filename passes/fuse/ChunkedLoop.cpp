@@ -103,8 +103,8 @@ private:
   bool isWhole;
   Type element; // of factors that are kept for products
 
-  DenseMap<Value, Value> temps; // of the loop: for all steps
-  SmallVector<Value> decayAxes;
+  DenseMap<Value, Value> temps;                              // of the loop: for all steps
+  SmallVector<Value> decayAxes, decayLeading, decayTrailing; // all; of a batch; summed ones
   bool decayHasSteps = false, decayMayBeNegative = false;
   Value logs, codes; // null: the decay is 1
   ChunkTensor states;
@@ -356,13 +356,19 @@ private:
         found.decay, [&](Value factor) { return axesOf(factor).contains(loop.getLoopVar()); });
     decayMayBeNegative = llvm::any_of(
         found.decay, [](Value factor) { return !factor.getDefiningOp<math::ExpOp>(); });
-    logs = makeTemp(decayAxes, decayHasSteps, {length + 1}, {}, builder.getF32Type(), "decay_log");
-    codes =
-        makeTemp(decayAxes, decayHasSteps, {length + 1}, {}, builder.getI32Type(), "decay_code");
-    Place place = open(decayAxes, decayHasSteps, {}, nullptr);
+    for (Value axis : decayAxes)
+      (isColumnOrSummed(axis, found.axes) ? decayTrailing : decayLeading).push_back(axis);
+    auto make = [&](Type type, StringRef name) {
+      return makeTemp(decayLeading, decayHasSteps, {length + 1}, decayTrailing, type, name);
+    };
+    logs = make(builder.getF32Type(), "decay_log");
+    codes = make(builder.getI32Type(), "decay_code");
+    SmallVector<Value> channels(decayTrailing.size());
+    Place place = open(decayLeading, decayHasSteps, specsOf(decayTrailing), channels.data());
+    place.map.map(decayTrailing, channels);
     Value log = number(place.builder, 0), code = integer(place.builder, 0);
     auto keep = [&](Place &at, const ValueExpr &step) {
-      SmallVector<ValueExpr> where = subscripts(at, decayAxes, at.chunk, {step}, {});
+      SmallVector<ValueExpr> where = subscripts(at, decayLeading, at.chunk, {step}, decayTrailing);
       WriteOp::create(at.builder, loc, log, logs, where);
       WriteOp::create(at.builder, loc, code, codes, where);
     };
@@ -417,7 +423,8 @@ private:
     OpBuilder &b = place.builder;
     auto read = [&](Value tensor, const ValueExpr &step) -> Value {
       Value chunk = decayHasSteps ? place.chunk : Value();
-      return ReadOp::create(b, loc, tensor, subscripts(place, decayAxes, chunk, {step}, {}));
+      return ReadOp::create(b, loc, tensor,
+                            subscripts(place, decayLeading, chunk, {step}, decayTrailing));
     };
     Value log = read(logs, to), code = read(codes, to);
     if (from.asConstant() != 0) {
@@ -445,13 +452,23 @@ private:
     return at != axesByDim.end() && found.dims[at - axesByDim.begin()] != Dim::Batch;
   }
 
-  /// The product of factors for all steps; times the decays that follow in the chunk if
-  /// `isDecayed`. Steps that the last chunk lacks have zeros.
+  /// Decays of each channel that readouts sum over stand inside of sums, at keys and queries.
+  bool isChannelwise() const { return !decayTrailing.empty(); }
+  bool isDecayAxis(Value axis, ArrayRef<Value> axesByDim) {
+    const auto *at = llvm::find(axesByDim, axis);
+    return at != axesByDim.end() &&
+           llvm::is_contained(decayAxes, found.axes[at - axesByDim.begin()]);
+  }
+
+  /// The product of factors for all steps, if `isDecayed` times decays of the chunk's steps: those
+  /// that follow up to its end, or, for a readout, all from its begin that it sees. Steps that the
+  /// last chunk lacks have zeros.
   ChunkTensor keep(ArrayRef<Value> factors, ArrayRef<Value> axes, ArrayRef<Value> axesByDim,
-                   bool isDecayed, StringRef name, Type type = {}) {
+                   bool isDecayed, StringRef name, Type type = {},
+                   const LinearReadout *readout = nullptr) {
     ChunkTensor made;
     for (Value axis : axes)
-      if (!axesAmong({axis}, factors).empty() || (isDecayed && llvm::is_contained(decayAxes, axis)))
+      if (!axesAmong({axis}, factors).empty() || (isDecayed && isDecayAxis(axis, axesByDim)))
         (isColumnOrSummed(axis, axesByDim) ? made.trailing : made.leading).push_back(axis);
     made.tensor =
         makeTemp(made.leading, true, {length}, made.trailing, type ? type : element, name);
@@ -471,9 +488,14 @@ private:
       setStep(place, more[0]);
       Value value = number(place.builder, 0);
       if (!isRest) {
-        ValueExpr after = ValueExpr(place.step) + ValueExpr(1);
-        value = product(place, factors,
-                        isDecayed ? decayBetween(place, after, endOf(place.chunk)) : Value());
+        Value decay;
+        if (readout)
+          alignAxes(place, *readout);
+        if (isDecayed)
+          decay = readout ? decayBetween(place, 0, seenBy(*readout, place.step))
+                          : decayBetween(place, ValueExpr(place.step) + ValueExpr(1),
+                                         endOf(place.chunk));
+        value = product(place, factors, decay);
       }
       WriteOp::create(
           place.builder, loc, value, made.tensor,
@@ -513,7 +535,7 @@ private:
     auto hasDecayAxes = [&](ArrayRef<Value> factors) {
       return axesAmong(decayAxes, factors).size() == decayAxes.size();
     };
-    bool isOfKeys = hasDecayAxes(found.key) && !hasDecayAxes(found.value);
+    bool isOfKeys = isChannelwise() || (hasDecayAxes(found.key) && !hasDecayAxes(found.value));
     values = operandOf(found.value, found.axes, found.axes, "values");
     keys = operandOf(found.key, found.axes, found.axes, "keys");
     Operand decayed = isOfKeys ? keys : values;
@@ -623,6 +645,17 @@ private:
     return axes;
   }
 
+  /// Scores of steps that a step does not see are 0.
+  void writeNoScores(const ChunkTensor &scores, const LinearReadout &readout) {
+    Value steps[2];
+    Place place = open(scores.leading, true, {stepAxis(), stepAxis("from")}, steps);
+    auto statement = cast<AxesOp>(place.builder.getBlock()->getParentOp());
+    setAxisRange(statement, statement.getAxes().size() - 1, seenBy(readout, steps[0]), length);
+    WriteOp::create(place.builder, loc, number(place.builder, 0), scores.tensor,
+                    subscripts(place, scores.leading, place.chunk,
+                               {ValueExpr(steps[0]), ValueExpr(steps[1])}, {}));
+  }
+
   Scores writeScores(LinearReadout &readout, Type type) {
     SmallVector<Value> axes = axesOfReadout(readout);
     Scores made{&readout, operandOf(readout.query, axes, readout.axes, "queries"), {}, {}, {}};
@@ -644,18 +677,29 @@ private:
         at.map.map(axis, Value(own));
       alignAxes(at, readout);
       Value query = valueOf(at, made.query, steps[0]), key = valueOf(at, keys, steps[1]);
-      return arith::MulFOp::create(at.builder, loc, query, key);
+      Value term = arith::MulFOp::create(at.builder, loc, query, key);
+      if (isChannelwise())
+        term = arith::MulFOp::create(
+            at.builder, loc, term,
+            decayBetween(at, ValueExpr(steps[1]) + ValueExpr(1), seenBy(readout, steps[0])));
+      return term;
     });
     OpBuilder &b = place.builder;
     if (readout.isNegative != found.isNegative)
       sum = arith::NegFOp::create(b, loc, sum);
-    if (Value decay =
-            decayBetween(place, ValueExpr(steps[1]) + ValueExpr(1), seenBy(readout, steps[0])))
-      sum = arith::MulFOp::create(b, loc, decay, sum);
-    Value isSeen = arith::CmpIOp::create(
-        b, loc, readout.seesStep ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt, steps[1],
-        steps[0]);
-    sum = arith::SelectOp::create(b, loc, isSeen, sum, number(b, 0));
+    if (isChannelwise()) {
+      auto statement = cast<AxesOp>(b.getBlock()->getParentOp());
+      setAxisRange(statement, statement.getAxes().size() - 1, 0, seenBy(readout, steps[0]));
+      writeNoScores(made.scores, readout);
+    } else {
+      if (Value decay =
+              decayBetween(place, ValueExpr(steps[1]) + ValueExpr(1), seenBy(readout, steps[0])))
+        sum = arith::MulFOp::create(b, loc, decay, sum);
+      Value isSeen = arith::CmpIOp::create(
+          b, loc, readout.seesStep ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt,
+          steps[1], steps[0]);
+      sum = arith::SelectOp::create(b, loc, isSeen, sum, number(b, 0));
+    }
     WriteOp::create(b, loc, sum, made.scores.tensor,
                     subscripts(place, made.scores.leading, place.chunk,
                                {ValueExpr(steps[0]), ValueExpr(steps[1])}, {}));
@@ -691,6 +735,10 @@ private:
   /// The readout of the state before the chunk.
   ChunkTensor writeBefore(Scores &one) {
     LinearReadout &readout = *one.readout;
+    Operand query = one.query;
+    if (isChannelwise())
+      query.kept =
+          keep(readout.query, axesOfReadout(readout), readout.axes, true, "seen", {}, &readout);
     ChunkTensor made = makeResult(readout, "before");
     Place place = openResult(made, readout);
     SmallVector<Value> summed(readout.reduce.getAxes());
@@ -698,8 +746,8 @@ private:
       for (auto [axis, own] : llvm::zip_equal(summed, reduce.getAxes()))
         at.map.map(axis, Value(own));
       alignAxes(at, readout);
-      Value query = valueOf(at, one.query, place.step), state = readAt(at, states, {});
-      return arith::MulFOp::create(at.builder, loc, query, state);
+      Value factor = valueOf(at, query, place.step), state = readAt(at, states, {});
+      return arith::MulFOp::create(at.builder, loc, factor, state);
     });
     if (readout.isNegative)
       sum = arith::NegFOp::create(place.builder, loc, sum);
@@ -713,7 +761,9 @@ private:
     alignAxes(aligned, *one.readout);
     OpBuilder &b = aligned.builder;
     Value before = readAt(aligned, one.before, {ValueExpr(place.step)});
-    if (Value decay = decayBetween(aligned, 0, seenBy(*one.readout, place.step)))
+    Value decay =
+        isChannelwise() ? Value() : decayBetween(aligned, 0, seenBy(*one.readout, place.step));
+    if (decay)
       before = arith::MulFOp::create(b, loc, decay, before);
     Value own = sumOver(aligned, {stepAxis("from")}, [&](Place &at, ReduceOp reduce) -> Value {
       Value from = reduce.getAxes()[0];
@@ -842,7 +892,11 @@ private:
       return ChunkTensor{makeTemp(batch, true, {length}, columns, element, name), batch, columns};
     };
     values.kept = make("values");
-    ChunkTensor decayed = logs ? make("decayed") : *values.kept;
+    bool areDecayed = logs && !isChannelwise();
+    ChunkTensor decayed = areDecayed ? make("decayed") : *values.kept;
+    Operand decayedKeys = keys;
+    if (isChannelwise())
+      decayedKeys.kept = keep(found.key, found.axes, found.axes, true, "decayed");
     states = {makeTemp(batch, true, {}, inner, element, "states", /*hasEnd=*/true), batch, inner};
     auto pointOf = [&](Place &place) {
       return llvm::map_to_vector(found.axes,
@@ -873,8 +927,10 @@ private:
       OpBuilder &b = place.builder;
       value = arith::AddFOp::create(b, loc, readAt(place, fixed, {step}), value);
       writeAt(place, *values.kept, value);
-      if (Value decay = decayBetween(place, step + ValueExpr(1), endOf(chunk)))
+      if (areDecayed) {
+        Value decay = decayBetween(place, step + ValueExpr(1), endOf(chunk));
         writeAt(place, decayed, arith::MulFOp::create(b, loc, decay, value));
+      }
       // The state behind the chunk.
       SmallVector<Value> elements(inner.size());
       Place next = open(batch, false, specsOf(inner), elements.data());
@@ -882,7 +938,7 @@ private:
       next.chunk = chunk;
       Value more = sumOver(next, {stepAxis()}, [&](Place &at, ReduceOp reduce) -> Value {
         Value from = reduce.getAxes()[0];
-        Value key = valueOf(at, keys, from), added = readAt(at, decayed, {ValueExpr(from)});
+        Value key = valueOf(at, decayedKeys, from), added = readAt(at, decayed, {ValueExpr(from)});
         return arith::MulFOp::create(at.builder, loc, key, added);
       });
       if (found.isNegative)

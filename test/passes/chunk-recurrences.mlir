@@ -67,10 +67,10 @@ tgl.kernel @gated(%q: !tgl.tensor<[8, H, 16], bf16> {tgl.name = "q", tgl.role = 
 
 // -----
 
-// A decay of each channel that the readout sums over stays a loop of steps.
-// CHECK-LABEL: tgl.kernel @channels
+// A state to which each step adds two products stays a loop of steps.
+// CHECK-LABEL: tgl.kernel @two
 // CHECK: tgl.for %{{.*}} = 0 to 8 {
-tgl.kernel @channels(%q: !tgl.tensor<[8, 16], f32> {tgl.name = "q", tgl.role = "in"},
+tgl.kernel @two(%q: !tgl.tensor<[8, 16], f32> {tgl.name = "q", tgl.role = "in"},
                      %v: !tgl.tensor<[8, 8], f32> {tgl.name = "v", tgl.role = "in"},
                      %S: !tgl.tensor<[16, 8], f32> {tgl.name = "S", tgl.role = "inout"},
                      %o: !tgl.tensor<[8, 8], f32> {tgl.name = "o", tgl.role = "out"}) {
@@ -81,7 +81,9 @@ tgl.kernel @channels(%q: !tgl.tensor<[8, 16], f32> {tgl.name = "q", tgl.role = "
       %2 = arith.mulf %0, %1 : f32
       %3 = tgl.read %v[%t, %j] : !tgl.tensor<[8, 8], f32>
       %4 = arith.mulf %0, %3 : f32
-      %5 = arith.addf %2, %4 : f32
+      %6 = arith.addf %2, %4 : f32
+      %7 = arith.mulf %4, %3 : f32
+      %5 = arith.addf %6, %7 : f32
       tgl.write %5, %S[%i, %j] : f32, !tgl.tensor<[16, 8], f32>
     }
     tgl.parallel (%j = 0 to 8) {
