@@ -11,6 +11,7 @@
 #include "passes/fuse/RowRanges.h"
 #include "strategies/few_rows/plan/FewRows.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
+#include "target/DeviceFacts.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -58,26 +59,19 @@ public:
         outer.push_back(axis);
     ParallelOp rows = copyAxes(b, loc, outer, atRow);
     b.setInsertionPointToEnd(&rows.getBody().front());
-    columns = getAxisRange(axes, chain.column.getArgNumber()).hi;
-    acc = temp("acc", *columns.asConstant());
-    overColumns([&](Value column) { write(number(0), acc, Value(column)); });
+    if (chain.column) {
+      columns = getAxisRange(axes, chain.column.getArgNumber()).hi;
+      acc = temp("acc", *columns.asConstant());
+      overColumns([&](Value column) { write(number(0), acc, Value(column)); });
+    }
     findStates();
     emitTiles();
-    SmallVector<std::pair<Value, bool>> scales = scalesOf(chain.term);
+    SmallVector<std::pair<Value, bool>> scales;
+    if (chain.column)
+      scales = scalesOf(chain.term);
     for (Value tensor : chain.kept)
       keep(chain.inlined[tensor]);
-    for (Operation &op : chain.product.getBody().front())
-      if (auto read = dyn_cast<ReadOp>(op); read && chain.definitionOf(read))
-        copy(read, atRow);
-    overColumns([&](Value column) {
-      IRMapping at = atRow;
-      at.map(chain.column, column);
-      Value total = ReadOp::create(b, loc, acc, {ValueExpr(column)});
-      at.map(chain.sum.getResult(), scaled(total, scales));
-      for (Operation &op : chain.product.getBody().front())
-        if (&op != chain.sum && !(op.getNumResults() && at.contains(op.getResult(0))))
-          b.clone(op, at);
-    });
+    chain.column ? emitProducts(scales) : emitRowValues();
     rows.walk([](IndexedOp op) { foldIndices(op); });
     eraseUnusedOps(rows.getBody().front());
     return rows;
@@ -113,6 +107,32 @@ private:
   SmallVector<Reference> references;
   SmallVector<std::pair<Value, Value>> elements; ///< and temporaries of a tile
   static constexpr arith::FastMathFlags contract = arith::FastMathFlags::contract;
+
+  /// What the statement has of each column, after the loop.
+  void emitProducts(ArrayRef<std::pair<Value, bool>> scales) {
+    for (Operation &op : chain.product.getBody().front())
+      if (auto read = dyn_cast<ReadOp>(op); read && chain.definitionOf(read))
+        copy(read, atRow);
+    overColumns([&](Value column) {
+      IRMapping at = atRow;
+      at.map(chain.column, column);
+      Value total = ReadOp::create(b, loc, acc, {ValueExpr(column)});
+      at.map(chain.sum.getResult(), scaled(total, scales));
+      for (Operation &op : chain.product.getBody().front())
+        if (&op != chain.sum && !(op.getNumResults() && at.contains(op.getResult(0))))
+          b.clone(op, at);
+    });
+  }
+
+  /// What the statement has of the row, after the loop.
+  void emitRowValues() {
+    for (Operation &op : chain.product.getBody().front())
+      if (isa<WriteOp>(op)) {
+        for (Value used : valuesUsedBy(&op))
+          copy(used, atRow);
+        b.clone(op, atRow);
+      }
+  }
 
   Value number(float value) { return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value)); }
   Value power(Value exponent, bool isBase2) {
@@ -313,7 +333,8 @@ private:
       if (term.score)
         referenceOf(term).isShift &= chain.isImplied(term);
     };
-    measure(chain.term);
+    if (chain.column)
+      measure(chain.term);
     for (Operation *op : chain.needed) {
       auto reduce = cast<ReduceOp>(op);
       float infinity = std::numeric_limits<float>::infinity();
@@ -361,6 +382,15 @@ private:
     for (State &state : states)
       if (state.reduce)
         state.next = nextOf(state, cast<ReduceOp>(state.reduce));
+    if (chain.column)
+      emitSums();
+    SmallVector<Value> results;
+    for (State &state : states)
+      results.push_back(state.next);
+    YieldOp::create(b, loc, results);
+  }
+
+  void emitSums() {
     Value factor = chain.term.score ? referenceOf(chain.term).factor : Value();
     overColumns([&](Value column) {
       Value before = ReadOp::create(b, loc, acc, {ValueExpr(column)});
@@ -368,10 +398,6 @@ private:
         before = arith::MulFOp::create(b, loc, before, factor, contract);
       write(arith::AddFOp::create(b, loc, before, product(column), contract), acc, Value(column));
     });
-    SmallVector<Value> results;
-    for (State &state : states)
-      results.push_back(state.next);
-    YieldOp::create(b, loc, results);
   }
 
   /// Scores, and what other reductions than of powers are of, of the tile.
@@ -389,7 +415,8 @@ private:
       if (!term.score)
         add(term.inner);
     };
-    addTerm(chain.term);
+    if (chain.column)
+      addTerm(chain.term);
     for (Operation *op : chain.needed) {
       auto sum = chain.sums.find(op);
       sum != chain.sums.end() ? addTerm(sum->second) : add(cast<ReduceOp>(op).getReduced());
@@ -552,11 +579,34 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
     return rangeVariesAlong(chain, outer[plan.row]);
   }
 
+  /// A block walks all columns, however few blocks there are; as a product of matrices scores fill
+  /// the device, and are written once and read twice.
+  static std::optional<Mismatch> whyNotWithoutProduct(const TileLoopPlan &plan) {
+    constexpr double launches = 5, bytesOfMicrosecond = 3.5e6, ofMultiprocessor = 3e6;
+    if (!splitPrecisionTensors(plan).empty())
+      return Mismatch{"factors of f32 without a product of the values: the values are kept", "",
+                      plan.op};
+    TileLoopShape tile = rankTileLoopShapes(plan).front();
+    auto axes = cast<AxesOp>(ParallelOp(plan.op).getOperation());
+    int64_t rows = *knownPoints(axes, {plan.row}), batch = *knownPoints(axes, plan.batch);
+    int64_t blocks = llvm::divideCeil(rows, tile.rows()) * batch;
+    double points = double(rows) * batch * plan.extent;
+    double inLoop = llvm::divideCeil(blocks, device::multiprocessors) * 2.0 * tile.rows() *
+                    plan.extent * plan.maxColumns / ofMultiprocessor;
+    double kept = launches + points * 3 * sizeof(float) / bytesOfMicrosecond +
+                  2 * points * plan.maxColumns / (device::multiprocessors * ofMultiprocessor);
+    if (inLoop <= kept)
+      return std::nullopt;
+    return Mismatch{"rows of values without a product are too few for a loop", "", plan.op};
+  }
+
   /// Rows in a loop of their own range, which `few-rows` takes.
   static std::optional<Mismatch> whyNotTiled(const RowChain &chain, ParallelOp rows) {
     Matched<TileLoopPlan> plan = planTileLoop(rows);
     std::optional<Mismatch> reason = plan ? whyNotWorthIt(*plan, chain) : plan.mismatch();
-    if (reason && chain.hasPowers())
+    if (!reason && !chain.column)
+      reason = whyNotWithoutProduct(*plan);
+    if (reason && chain.hasPowers() && chain.column)
       if (Matched<FewRowsPlan> few = planFewRows(rows); few && chooseFewRowsShape(*few))
         reason = std::nullopt;
     return reason;
@@ -586,6 +636,9 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
 
   void tile(ParallelOp product) {
     Matched<RowChain> match = matchRowChain(product);
+    if (!match)
+      if (Matched<RowChain> values = matchRowValues(product))
+        match = std::move(values);
     if (!match)
       return remarkMismatch(product, "tile-loop", match.mismatch());
     std::optional<Mismatch> reason;

@@ -274,7 +274,15 @@ struct RecomputeProductsPass
         chain.inlined, [&](auto &entry) { return chain.isElement(entry.second.write.getValue()); });
   }
 
-  /// A product whose elements something else reads is none of these; then others may be none.
+  /// Whether the product's statement reads the value.
+  static bool isFactor(Value tensor, const Use &use) {
+    return llvm::any_of(tensor.getUsers(), [&](Operation *user) {
+      return ParallelOp(use.chain.product)->isAncestor(user);
+    });
+  }
+
+  /// A product whose factor something else reads is none of these; then others may be none. What
+  /// factors are made of may be read by others, for which it stays.
   static void leaveStrangers(SmallVector<Use *> &left) {
     auto isKnown = [&](Operation *user) {
       return isa<WriteOp>(user) || llvm::any_of(left, [&](Use *use) { return use->isIn(user); });
@@ -282,7 +290,7 @@ struct RecomputeProductsPass
     while (true) {
       auto found = llvm::find_if(left, [&](Use *use) {
         return llvm::any_of(use->chain.inlined, [&](auto &entry) {
-          return !llvm::all_of(entry.first.getUsers(), isKnown);
+          return isFactor(entry.first, *use) && !llvm::all_of(entry.first.getUsers(), isKnown);
         });
       });
       if (found == left.end())
@@ -522,6 +530,9 @@ struct RecomputeProductsPass
       return b.statement->isBeforeInBlock(a.statement);
     });
     for (TempDefinition definition : definitions) {
+      if (llvm::any_of(definition.temp.getTensor().getUsers(),
+                       [](Operation *user) { return isa<ReadOp>(user); }))
+        continue;
       definition.statement.erase();
       definition.temp.erase();
     }

@@ -149,7 +149,7 @@ bool RowChain::areSame(const ValueExpr &a, const ValueExpr &b) const {
 
 bool RowChain::hasPowers() const {
   return anyBehind(
-      left,
+      column ? left : ReduceOp(sum).getReduced(),
       [](Value one) { return isa_and_nonnull<math::ExpOp, math::Exp2Op>(one.getDefiningOp()); },
       [&](Value one) {
         const TempDefinition *definition = definitionOf(one);
@@ -179,6 +179,16 @@ public:
                                      " multiplies no values of rows and columns that are "
                                      "made of a sum of products");
     else if (findColumn() && findTerms() && staysInStatements() && areAlone() && staysTheSame())
+      return std::move(chain);
+    return std::move(why);
+  }
+
+  Matched<RowChain> runWithoutProduct() {
+    if (!findReductions())
+      failAsOther(chain.product, describe(chain.product) +
+                                     " has no two reductions of values that are made of a sum of "
+                                     "products");
+    else if (needAll() && staysInStatements() && areAlone() && staysTheSame())
       return std::move(chain);
     return std::move(why);
   }
@@ -218,6 +228,44 @@ private:
     });
   }
 
+  /// Reductions over the same points in a statement of scalar operations.
+  bool findReductions() {
+    SmallVector<ReduceOp> reduces;
+    for (Operation &op : chain.product.getBody().front()) {
+      auto write = dyn_cast<WriteOp>(op);
+      if (auto reduce = dyn_cast<ReduceOp>(op))
+        reduces.push_back(reduce);
+      else if (op.getNumRegions() || isa<TempOp, SortOp>(op) ||
+               (write && (write.getCombine() || write.getChecked())))
+        return false;
+    }
+    if (reduces.size() < 2 ||
+        llvm::any_of(reduces, [](ReduceOp reduce) { return reduce.getAxes().size() != 1; }))
+      return false;
+    chain.sum = reduces.back();
+    chain.range = getAxisRange(cast<AxesOp>(chain.sum.getOperation()), 0);
+    for (ReduceOp reduce : ArrayRef(reduces).drop_back())
+      chain.place[reduce.getAxes()[0]] = ValueExpr(chain.sumAxis());
+    for (ReduceOp reduce : reduces)
+      if (!inlineElements(reduce.getReduced()))
+        return false;
+    DenseSet<Value> done;
+    return chain.hasKnownRange() && hasProduct() &&
+           llvm::all_of(reduces, [&](ReduceOp reduce) { return inlineReduction(reduce, done); }) &&
+           llvm::all_of(reduces, [&](ReduceOp reduce) {
+             return chain.reductions.contains(reduce.getOperation());
+           });
+  }
+
+  /// Notes what all that the statement has is made of.
+  bool needAll() {
+    for (Operation &op : chain.product.getBody().front())
+      for (Value result : op.getResults())
+        if (!need(result))
+          return false;
+    return needRows();
+  }
+
   /// The factor that is made of elements of temporaries.
   bool findLeft() {
     std::optional<Contraction> contraction = matchContraction(chain.sum);
@@ -231,7 +279,7 @@ private:
       if (!inlineElements(chain.left))
         return false;
       if (hasProduct())
-        return inlineRows();
+        return shared || inlineRows(); // which others may read are tensors
       if (hasReason())
         return false;
     }
@@ -276,11 +324,11 @@ private:
     });
   }
 
-  /// An axis of the product along which the right factor does not vary.
+  /// An axis of the product along which the right factor, if any, does not vary.
   bool isOfRows(Value axis) {
     auto argument = dyn_cast<BlockArgument>(axis);
     return argument && argument.getOwner() == axes().getAxesBlock() &&
-           !axesOf(right).contains(argument);
+           !(right && axesOf(right).contains(argument));
   }
 
   /// Notes that the read's temporary is computed where it is read, at one place.
@@ -380,7 +428,8 @@ private:
     if (reduce.getFilter())
       return fail(reduce, describe(reduce) + " has a condition",
                   "write where(condition, score, -inf) instead");
-    chain.place[reduce.getAxes()[0]] = ValueExpr(chain.sumAxis());
+    if (reduce != chain.sum)
+      chain.place[reduce.getAxes()[0]] = ValueExpr(chain.sumAxis());
     chain.reductions.insert(reduce);
     return inlineRows(reduce.getReduced(), done);
   }
@@ -472,6 +521,11 @@ private:
     for (Operation &op : chain.product.getBody().front())
       if (&op != chain.sum && op.getNumResults() && !need(op.getResult(0)))
         return false;
+    return needRows();
+  }
+
+  /// Values of rows that other statements read.
+  bool needRows() {
     for (auto &[tensor, definition] : chain.inlined)
       if (!chain.isElement(definition.write.getValue()) && isReadElsewhere(tensor)) {
         chain.kept.insert(tensor);
@@ -484,7 +538,8 @@ private:
   /// Notes what a value that is wanted after the loop is made of.
   bool need(Value value) {
     Operation *op = value.getDefiningOp();
-    if (!op || isa<KernelOp>(op->getParentOp()) || op == chain.sum || !chain.isAfterLoop(value))
+    if (!op || isa<KernelOp>(op->getParentOp()) || (op == chain.sum && chain.column) ||
+        !chain.isAfterLoop(value))
       return true;
     if (const TempDefinition *definition = chain.definitionOf(value))
       return need(WriteOp(definition->write).getValue());
@@ -658,13 +713,18 @@ private:
   /// Nobody else reads elements that will not be there (unless they are shared), nor does the
   /// product's statement for anything else.
   bool areAlone() {
-    llvm::SetVector<Operation *> ofProduct = onlyForLeft();
+    llvm::SetVector<Operation *> ofProduct;
+    if (chain.column)
+      ofProduct = onlyForLeft();
+    auto isOfProduct = [&](Operation *user) {
+      return chain.column ? ofProduct.contains(user)
+                          : chain.reductions.contains(user->getParentOp());
+    };
     for (auto &[tensor, definition] : chain.inlined) {
       if (!chain.isElement(definition.write.getValue()))
         continue;
       for (Operation *user : tensor.getUsers())
-        if (!ofProduct.contains(user) && !isInlined(user) &&
-            (!shared || chain.product->isAncestor(user)))
+        if (!isOfProduct(user) && !isInlined(user) && (!shared || chain.product->isAncestor(user)))
           return fail(user, describeTensor(tensor) +
                                 ", which the softmax is made of, is read by another statement too");
     }
@@ -720,4 +780,8 @@ private:
 
 Matched<RowChain> tegula::matchRowChain(ParallelOp statement, bool shared) {
   return Matcher(statement, shared).run();
+}
+
+Matched<RowChain> tegula::matchRowValues(ParallelOp statement) {
+  return Matcher(statement, /*shared=*/false).runWithoutProduct();
 }

@@ -61,14 +61,14 @@ struct ChainTerm {
 };
 
 struct RowChain {
-  tgl::ParallelOp product;
-  tgl::ReduceOp sum;
+  tgl::ParallelOp product; ///< or a statement of values of rows alone
+  tgl::ReduceOp sum;       ///< then the last of its reductions
   /// Of the sum's axis. Where data gives it, it may be empty, and leave what elements have.
   tgl::AxisRange range;
   mlir::StringAttr checked; ///< the text of a read of elements that leaves them
   std::optional<mlir::Location> checkedAt;
   mlir::Value left;           ///< factor
-  mlir::BlockArgument column; ///< d
+  mlir::BlockArgument column; ///< d; null where there is no product
   ChainTerm term;             ///< of the left factor
   /// Temporaries whose elements are computed where they are used.
   llvm::MapVector<mlir::Value, TempDefinition> inlined;
@@ -112,6 +112,10 @@ struct RowChain {
 /// elements (unless they may be `shared`), or where what they are made of changes before the
 /// statement.
 Matched<RowChain> matchRowChain(tgl::ParallelOp statement, bool shared = false);
+
+/// The chain of a statement that has values of rows from several reductions of elements, such as a
+/// logsumexp, and no product.
+Matched<RowChain> matchRowValues(tgl::ParallelOp statement);
 
 } // namespace tegula
 
