@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `minimum(maximum(x, 0)*2, 5)` is below 6 whatever x is. A condition that bounds decide has one way
-// alone, so that no point that takes the other one is missing. They hold for all data but nan, which
-// agrees with nothing.
+// `minimum(maximum(x, 0)*2, 5)` is below 6 whatever x is. A condition that bounds decide has one
+// way alone, so that no point that takes the other one is missing. They hold for all data but nan,
+// which agrees with nothing.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PROVE_BOUNDS_H
@@ -39,7 +39,8 @@ Bounds negated(const Bounds &a);
 Bounds sum(const Bounds &a, const Bounds &b);
 Bounds product(const Bounds &a, const Bounds &b);
 Bounds quotient(const Bounds &a, const Bounds &b);
-/// By a function of one number, by the name that it has in a trace and, less its dialect, in the IR.
+/// By a function of one number, by the name that it has in a trace and, less its dialect, in the
+/// IR.
 Bounds ofFunction(llvm::StringRef name, const Bounds &a);
 
 /// What is known of a value of the IR from the operations that make it.
