@@ -271,9 +271,9 @@ static bool isTame(Unary function) {
   }
 }
 
-/// Functions that are infinite or no number somewhere, or whose derivatives are; those of sizes and
-/// constants are numbers.
-static bool canBeInfinite(const Expr *value) {
+/// Whether the value or its derivative can be infinite or no number: such functions, those of sizes
+/// and constants left out, and functions that are not linear in a tensor whose elements can be so.
+bool Deriver::canBeInfinite(const Expr *value) const {
   auto isKnown = [](auto &&self, const Expr *at) -> bool {
     return at->kind != Expr::Read && at->kind != Expr::Scalar && at->kind != Expr::Random &&
            all_of(at->operands, [&](const Expr *one) { return self(self, one); });
@@ -288,7 +288,34 @@ static bool canBeInfinite(const Expr *value) {
                        value->binary == Binary::Mod)) ||
                      (value->kind == Expr::Reduce && value->reduction != Reduction::Sum &&
                       value->reduction != Reduction::Mean);
-  return isDangerous || any_of(value->operands, [](const Expr *one) { return canBeInfinite(one); });
+  bool isCurved = (value->kind == Expr::Unary && value->unary != Unary::Neg) ||
+                  (value->kind == Expr::Binary && value->binary == Binary::Mul);
+  return isDangerous || (isCurved && readsInfinite(value)) ||
+         any_of(value->operands, [&](const Expr *one) { return canBeInfinite(one); });
+}
+
+bool Deriver::readsInfinite(const Expr *value) const {
+  return (value->kind == Expr::Read && infinite.contains(value->tensor)) ||
+         any_of(value->operands, [&](const Expr *one) { return readsInfinite(one); });
+}
+
+void Deriver::findInfinite(ArrayRef<Equation> from) {
+  for (const Equation &equation : from) {
+    if (!equation.loop) {
+      if (canBeInfinite(equation.value) || readsInfinite(equation.value))
+        infinite.insert(equation.target);
+      continue;
+    }
+    for (size_t known = SIZE_MAX; known != infinite.size();) {
+      known = infinite.size();
+      for (const Carried &state : equation.loop->states)
+        if (infinite.contains(state.before) || infinite.contains(state.last)) {
+          infinite.insert(state.first);
+          infinite.insert(state.after);
+        }
+      findInfinite(equation.loop->body);
+    }
+  }
 }
 
 bool Deriver::reverse(const Equation &equation) {
@@ -439,6 +466,7 @@ std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZ
   wanted.insert(wrt.begin(), wrt.end());
   active.insert(wrt.begin(), wrt.end());
   findActive(equations);
+  findInfinite(equations);
   Derivation result;
   for (const Tensor *output : b.program.outputs)
     if (active.contains(output)) {

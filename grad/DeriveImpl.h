@@ -52,6 +52,9 @@ private:
   bool isActive(const Expr *value);
 
   // Derive.cpp: equations and adjoints.
+  bool canBeInfinite(const Expr *value) const;
+  bool readsInfinite(const Expr *value) const;
+  void findInfinite(llvm::ArrayRef<Equation> from);
   bool reverse(const Equation &equation);
   Adjoint *finish(const Tensor *tensor);
   void emitAdjoint(const Tensor *tensor, Adjoint &adjoint);
@@ -88,6 +91,7 @@ private:
   SavedOutputs save;
   Refusal &refusal;
   llvm::DenseSet<const Tensor *> active, wanted;
+  llvm::DenseSet<const Tensor *> infinite; // those whose elements can be infinite or no number
   llvm::DenseMap<const Expr *, bool> activity;
   std::map<const Tensor *, Adjoint> adjoints;        // entries stay where they are
   llvm::DenseMap<const Expr *, const Expr *> stored; // values by node

@@ -87,7 +87,7 @@ def drawn_values(path):
         sizes["..."] = (2, 3)
         given = {one.name: constant(draw, one) for one in constants if one.default is None}
         try:
-            values = inputs_of(kernel, {**sizes, **given}, {}, seed=attempt)
+            values = inputs_of(kernel, {**sizes, **given}, {}, seed=100 + attempt)  # not what directions are drawn from
             kernel(**{name: values[name] for name in values if name in {one.name for one in kernel.parameters}})
         except (tegula.Error, KeyError, NameError, SyntaxError, ZeroDivisionError, ValueError, TypeError):
             continue
@@ -102,7 +102,15 @@ def check(command, path):
     text = widened(read(path))
     gradient(command, text)  # refused before anything is drawn
     values, options = (real_values if "real" in path.parts else drawn_values)(path)
-    return compare(text, gradient(command, text, *options), values)
+    written = gradient(command, text, *options)
+    try:
+        return compare(text, written, values)
+    except AssertionError as error:
+        if "not finite" not in str(error):
+            raise
+        # Logarithms and roots take numbers above 0.
+        positive = {name: 0.3*abs(one) + 0.2 if getattr(one, "dtype", None) == float else one for name, one in values.items()}
+        return compare(text, written, positive)
 
 
 def main():

@@ -66,7 +66,7 @@ def inputs_of(kernel, sizes: dict, draws: dict, seed: int) -> dict:
         elif one.role in ("in", "inout"):
             shape = []
             for dim in one.dims:
-                shape += list(known["..."]) if dim == "..." else [eval(dim.replace("/", "//"), {}, known)]
+                shape += list(known["..."]) if dim == "..." else [eval("(" + re.sub(r"(?<!/)/(?!/)", "//", dim) + ")", {}, known)]
             dtype = NUMPY[one.type if one.type in NUMPY else "f64"]
             if one.name in draws:
                 values[one.name] = np.asarray(draws[one.name](rng, tuple(shape)))

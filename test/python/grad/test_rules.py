@@ -163,6 +163,9 @@ MASKED = {  # of x, N of them: what t reads where x <= 0 is infinite or no numbe
     "t[i] = log(x[i])  u[i] = t[i] + x[i]  y = sum(u[i] for i if x[i] > 0)": lambda x: (x.log() + x).sum(),
     "m[i] = mean(x[i]*x[i]*x[i] for k in 2)  r[i] = rsqrt(m[i])  s[i] = 3*r[i]  y[i] = where(x[i] > 0, s[i], 0)":
         lambda x: 3 * x**-1.5,
+    "t[i] = 1/x[i]  u[i] = t[i]*t[i]  y[i] = where(x[i] > 0, u[i], 0)": lambda x: x**-2,
+    "t[i] = 1/x[i]  u[i] = t[i] + 1  v[i] = u[i]*x[i]*x[i]  y = sum(v[i] for i if x[i] > 0)": lambda x: ((1/x + 1)*x*x).sum(),
+    "t[i] = 1/x[i]  u[i] = sin(t[i])  y[i] = where(x[i] > 0, u[i], 0)": lambda x: (1/x).sin(),
     "t[i] = 1/x[i]  u[i] = t[i] + 1  y[i] = 2*u[i + 2] for i in N - 2": lambda x: 2 / x + 2,
     "t[i] = log(x[i])  u[i] = 3*t[i]  v[i] = u[i] - 1  y[i] = v[i + 2] for i in N - 2": lambda x: 3 * x.log() - 1,
 }
