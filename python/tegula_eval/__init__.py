@@ -13,6 +13,7 @@ The packages, each of which imports only those above it, and of these the ones t
   timing    how long a call takes
   profiling  where a model's time goes, and its hot modules as tasks
   confine   foreign code in a process that reaches nothing else
+  proofs    whether a program is what a module is, by tegula prove
   judge     judges one program, candidate or task
   workers   processes that judge side by side
   model     a model that writes programs

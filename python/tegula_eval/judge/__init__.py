@@ -6,5 +6,5 @@
   audit       a task alone: the flags that commands/audit.py explains
   export      a program as a Python file with ModelNew
 
-Start at evaluate.py. May import: confine, program, records, rule, timing.
+Start at evaluate.py. May import: proofs, confine, program, records, rule, timing.
 """

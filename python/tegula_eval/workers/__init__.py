@@ -6,5 +6,5 @@
   device         a process for each device, for what runs at a task's own sizes
   device_worker  that process
 
-Start at pool.py. May import: confine, judge, program, rule, timing.
+Start at pool.py. May import: proofs, confine, judge, program, rule, timing.
 """
