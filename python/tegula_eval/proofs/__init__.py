@@ -1,5 +1,9 @@
-"""Proofs that a program is what a module is, by `tegula prove`: module.py writes the module as a function of the program's
-parameters, asking.py asks, and trace.py takes functions apart: it is part of the program `tegula`, too, and runs alone.
+"""Whether a program is what a module is, by `tegula prove`.
+
+  trace    takes PyTorch functions apart; part of the program `tegula`, too, so that it runs alone
+  module   the module as a function of the program's parameters
+  asking   asks the command, and takes apart what it names
+  certify  what a record says of it
 
 May import: program, rule.
 """
