@@ -26,6 +26,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -265,6 +266,50 @@ static unsigned signedBits(IRBuilder<> &b, Value *integer) {
   return integer->getType()->getIntegerBitWidth() - ComputeNumSignBits(integer, layout) + 1;
 }
 
+namespace {
+/// Bits of a word that an integer is made of: `bits` of them from `shift` on.
+struct BitField {
+  Value *word;
+  unsigned shift, bits;
+  bool isAll; ///< whether the integer has no other bits than those
+};
+} // namespace
+
+/// The bits that the integer takes out of a word of 32 bits, as unpacking does.
+static BitField bitFieldOf(Value *integer) {
+  using namespace PatternMatch;
+  unsigned width = integer->getType()->getIntegerBitWidth();
+  Value *from;
+  const APInt *number;
+  auto most = [&](unsigned bits) {
+    BitField field = bitFieldOf(from);
+    field.isAll |= bits <= field.bits;
+    field.bits = std::min(field.bits, bits);
+    return field;
+  };
+  if (match(integer, m_And(m_Value(from), m_LowBitMask(number))))
+    return most(number->getActiveBits());
+  if (match(integer, m_Trunc(m_Value(from))))
+    return most(width);
+  if (match(integer, m_ZExt(m_Value(from))))
+    return bitFieldOf(from);
+  if (match(integer, m_SExt(m_Value(from)))) {
+    BitField field = bitFieldOf(from);
+    field.isAll &= field.bits < from->getType()->getIntegerBitWidth();
+    return field;
+  }
+  if (match(integer, m_Shr(m_Value(from), m_APInt(number)))) {
+    BitField field = bitFieldOf(from);
+    bool isLogical = cast<Operator>(integer)->getOpcode() == Instruction::LShr;
+    if (number->ult(field.bits)) {
+      unsigned by = number->getZExtValue();
+      field.isAll &= isLogical || field.bits < width;
+      return {field.word, field.shift + by, field.bits - by, field.isAll};
+    }
+  }
+  return {integer, 0, width, true};
+}
+
 /// The integer as f32. Most are of few bits, whatever type they are computed in: conversions take
 /// more than one turn of the units, of 64 bits many.
 static Value *floatOf(IRBuilder<> &b, Value *integer, bool isSigned) {
@@ -275,6 +320,20 @@ static Value *floatOf(IRBuilder<> &b, Value *integer, bool isSigned) {
     return b.CreateFSub(b.CreateBitCast(bits, b.getFloatTy()),
                         ConstantFP::get(b.getFloatTy(), from));
   };
+  // Bits of a word stay where they are: those of 2^(23 - s) + n are n from bit s on. What lies too
+  // high is moved down with all others of its half.
+  BitField field = bitFieldOf(integer);
+  bool hasSign = isSigned && field.bits == width;
+  if (field.isAll && !hasSign && field.shift && field.word->getType()->isIntegerTy(word)) {
+    unsigned down = field.shift + field.bits <= significand ? 0 : std::min(field.shift, word / 2);
+    unsigned shift = field.shift - down;
+    if (shift + field.bits <= significand) {
+      Value *moved = down ? b.CreateLShr(field.word, down) : field.word;
+      Value *bits = b.CreateAnd(moved, ((1u << field.bits) - 1) << shift);
+      return ofBits(b.CreateOr(bits, b.getInt32(exponent - (shift << significand))),
+                    1 << (significand - shift));
+    }
+  }
   if (width < word)
     integer =
         isSigned ? b.CreateSExt(integer, b.getInt32Ty()) : b.CreateZExt(integer, b.getInt32Ty());

@@ -392,14 +392,17 @@ Matched<SkinnyProductShape> tegula::chooseSkinnyProductShape(const SkinnyProduct
   auto blocksOf = [&](int64_t columns) {
     return plan.batches * int64_t(divideCeil(plan.numColumns, columns));
   };
-  // Few columns of many blocks read the rows more often, many of few leave multiprocessors idle.
+  // A multiprocessor's time goes with the columns that it gets; the rows are read once for a block.
+  int64_t fewest = INT64_MAX;
   for (int64_t columns : columnChoices) {
     // Accumulators and rows share a lane's registers.
     if (columns == columnChoices[0] && plan.numRows > mostSkinnyRows / 2)
       continue;
-    shape.columns = columns;
-    if (4 * blocksOf(columns) >= 3 * int64_t(target.multiprocessors))
-      return shape;
+    int64_t most = columns * divideCeil(blocksOf(columns), int64_t(target.multiprocessors));
+    if (most < fewest) {
+      fewest = most;
+      shape.columns = columns;
+    }
   }
   if (4 * blocksOf(shape.columns) < int64_t(target.multiprocessors))
     return Mismatch{std::to_string(plan.numColumns * plan.batches) +
