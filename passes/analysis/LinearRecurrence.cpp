@@ -97,18 +97,22 @@ private:
     return true;
   }
 
-  /// Whether every write has the loop variable, or that and a number, as a subscript in one dim.
+  /// Whether every write has the loop variable, or that and the same number, as a subscript in one
+  /// dim.
   bool isWrittenByStep(Value tensor) {
-    std::optional<DenseSet<unsigned>> common;
+    std::optional<DenseSet<std::pair<unsigned, int64_t>>> common;
     found.loop.walk([&](WriteOp write) {
       if (write.getTensor() != tensor)
         return;
-      DenseSet<unsigned> dims;
+      DenseSet<std::pair<unsigned, int64_t>> dims;
       for (auto [dim, subscript] : llvm::enumerate(write.getSubscriptExprs())) {
         ValueExpr rest = subscript - ValueExpr(Value(found.loop.getLoopVar()));
-        if (rest.operands().empty() && rest.asConstant() && (!common || common->contains(dim)) &&
-            !write.getCombine() && !write.getChecked())
-          dims.insert(dim);
+        std::optional<int64_t> number = rest.asConstant();
+        if (!rest.operands().empty() || !number || write.getCombine() || write.getChecked())
+          continue;
+        std::pair<unsigned, int64_t> own(dim, *number);
+        if (!common || common->contains(own))
+          dims.insert(own);
       }
       common = std::move(dims);
     });

@@ -17,18 +17,31 @@ using namespace tegula::tgl;
 /// What a decay of 0 counts in the code of decays; one below 0 counts 1.
 static constexpr int64_t zeroDecay = 1 << 16;
 
-static bool readsBF16(ArrayRef<Value> factors) {
-  return llvm::any_of(factors, [](Value factor) {
+/// Whether the factors that vary along dims of this kind, at least one, are reads of bf16.
+static bool readsBF16(const LinearRecurrence &found, LinearRecurrence::Dim kind,
+                      ArrayRef<Value> factors, ArrayRef<Value> axesByDim) {
+  bool hasOne = false;
+  for (Value factor : factors) {
+    if (llvm::none_of(found.dimsOf({factor}, axesByDim),
+                      [&](unsigned dim) { return found.dims[dim] == kind; }))
+      continue;
     auto read = factor.getDefiningOp<ReadOp>();
-    return read && read.getTensorType().getElementType().isBF16();
-  });
+    if (!read || !read.getTensorType().getElementType().isBF16())
+      return false;
+    hasOne = true;
+  }
+  return hasOne;
 }
 
 bool tegula::roundsToBF16(const LinearRecurrence &found) {
-  return readsBF16(found.key) &&
-         readsBF16(found.correction ? found.correction->base : found.value) &&
-         llvm::all_of(found.readouts,
-                      [](const LinearReadout &readout) { return readsBF16(readout.query); });
+  using Dim = LinearRecurrence::Dim;
+  const auto &correction = found.correction;
+  return readsBF16(found, Dim::Summed, found.key, found.axes) &&
+         readsBF16(found, Dim::Column, correction ? correction->base : found.value,
+                   correction ? found.readouts[correction->readout].axes : found.axes) &&
+         llvm::all_of(found.readouts, [&](const LinearReadout &readout) {
+           return readsBF16(found, Dim::Summed, readout.query, readout.axes);
+         });
 }
 
 namespace {
@@ -347,13 +360,26 @@ private:
   // Decays
   //===--------------------------------------------------------------------===//
 
+  /// Whether a value has the loop variable, or reads a temporary that each step writes.
+  bool variesByStep(Value value) {
+    if (axesOf(value).contains(loop.getLoopVar()))
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (!op || !loop->isProperAncestor(op))
+      return false;
+    return llvm::any_of(accessesOf(op).reads,
+                        [&](Value tensor) { return temps.contains(tensor); }) ||
+           llvm::any_of(valuesUsedBy(op), [&](Value used) {
+             return !isa<TglTensorType>(used.getType()) && variesByStep(used);
+           });
+  }
+
   /// Logarithms of products of decays from a chunk's begin up to each step, and their codes.
   void writeDecays() {
     if (found.decay.empty())
       return;
     decayAxes = axesAmong(found.axes, found.decay);
-    decayHasSteps = llvm::any_of(
-        found.decay, [&](Value factor) { return axesOf(factor).contains(loop.getLoopVar()); });
+    decayHasSteps = llvm::any_of(found.decay, [&](Value factor) { return variesByStep(factor); });
     decayMayBeNegative = llvm::any_of(
         found.decay, [](Value factor) { return !factor.getDefiningOp<math::ExpOp>(); });
     for (Value axis : decayAxes)
