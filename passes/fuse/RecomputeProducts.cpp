@@ -299,7 +299,7 @@ struct RecomputeProductsPass
     }
   }
 
-  /// Sets of uses that share elements.
+  /// Sets of uses that share elements, each in program order.
   static std::vector<SmallVector<Use *>> sharing(ArrayRef<Use *> uses) {
     std::vector<SmallVector<Use *>> groups;
     for (Use *use : uses) {
@@ -314,6 +314,10 @@ struct RecomputeProductsPass
       own.push_back(use);
       groups.push_back(own);
     }
+    for (SmallVector<Use *> &group : groups) // a use that joins two sets stands behind both
+      llvm::sort(group, [](Use *a, Use *b) {
+        return a->chain.product->isBeforeInBlock(b->chain.product);
+      });
     return groups;
   }
 
