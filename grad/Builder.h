@@ -52,6 +52,7 @@ struct Equation {
   const Expr *value = nullptr;
   Span span;
   bool isState = false;       // `state target[...] = value`: a loop changes the target
+  bool isKept = false;        // in a loop: the target is there behind it, for all steps
   std::shared_ptr<Loop> loop; // in place of all else but the span
 };
 

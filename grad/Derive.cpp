@@ -406,17 +406,27 @@ static void keepNeeded(const Builder &b, std::vector<Equation> &from, std::vecto
   std::reverse(to.begin(), to.end());
 }
 
-/// A temporary that points are added to begins as zeros of its whole size.
-static void beginSums(Builder &b, std::vector<Equation> &equations) {
-  DenseSet<const Tensor *> defined;
+/// A temporary that points are added to begins as zeros of its whole size: ahead of the loop where
+/// all steps add to it.
+static void beginSums(Builder &b, std::vector<Equation> &equations,
+                      DenseSet<const Tensor *> &defined) {
   std::vector<Equation> complete;
-  for (Equation &equation : equations) {
-    if (equation.loop)
-      beginSums(b, equation.loop->body);
-    else if (equation.target->kind != Tensor::State && defined.insert(equation.target).second &&
-             equation.accumulate)
+  auto begin = [&](const Equation &equation) {
+    if (equation.target->kind != Tensor::State && defined.insert(equation.target).second &&
+        equation.accumulate)
       complete.push_back(b.equationOf(
           equation.target, [&](ArrayRef<IndexExpr>) -> const Expr * { return b.number(0); }));
+  };
+  for (Equation &equation : equations) {
+    if (equation.loop) {
+      for (const Equation &one : equation.loop->body)
+        if (one.isKept)
+          begin(one);
+      DenseSet<const Tensor *> inStep = defined;
+      beginSums(b, equation.loop->body, inStep);
+    } else {
+      begin(equation);
+    }
     complete.push_back(std::move(equation));
   }
   equations = std::move(complete);
@@ -459,7 +469,8 @@ void Deriver::keepNeeded(Derivation &result) {
   for (const Tensor *output : b.program.outputs)
     if (saved.contains(output) && needed.contains(output))
       result.saved.push_back(output);
-  beginSums(b, result.forward);
+  DenseSet<const Tensor *> defined;
+  beginSums(b, result.forward, defined);
 }
 
 std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZeros) {

@@ -172,14 +172,14 @@ bool Deriver::reverseLoop(const Equation &equation) {
   for (auto [gradient, made] : next)
     assignState(b, backward, gradient, made);
 
-  // The step's own values come from the states at its beginning.
+  // The step's own values come from the states at its beginning. What it wrote elsewhere is there.
   Equation made;
   made.loop = std::make_shared<Loop>();
   made.loop->var = loop.var;
   made.loop->isReverse = !loop.isReverse;
   made.span = equation.span;
   std::vector<Equation> &body = made.loop->body;
-  body = loop.body;
+  copy_if(loop.body, std::back_inserter(body), [](const Equation &one) { return !one.isKept; });
   append_range(body, backward);
   for (Carried &state : loop.states) {
     if (none_of(body, [&](const Equation &one) { return readsTensor(b, one, state.first); }))

@@ -294,6 +294,7 @@ bool Flattener::equation(const Stmt &stmt) {
     return update(target, std::move(made), stmt);
   if (step && !checkSteps(made, stmt))
     return false;
+  made.isKept = step && !ownTemps.contains(target);
   return define(std::move(made), whole);
 }
 
@@ -481,8 +482,7 @@ bool Flattener::loop(const Stmt &stmt) {
   for (const Equation &one : made->body)
     builder.tensorsOf(one, known);
   for (const Equation &one : made->body)
-    if (known.contains(one.target) && !ownTemps.contains(one.target) &&
-        one.target->kind != Tensor::Temp)
+    if (one.isKept && known.contains(one.target))
       return refuse(stmt.span, "steps of the loop read '" + one.target->name +
                                    "', which steps write, and which is no state");
   Equation result;

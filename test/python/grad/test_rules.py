@@ -489,6 +489,13 @@ LOOPS = {
     "kernel k(x: f64[T, N], c: f64[N]) -> (y: f64[N]) {\n  state h[i in N] = c[i]\n  state q[i in N] = c[i]*c[i]\n"
     "  for t in T { h[i] = cos(h[i])*x[t, i] + q[i] }\n  for t in 0:0 { h[i] = h[i]*h[i] }\n"
     "  for t in 3 { h[i] = h[i]*q[i] }\n  y[i] = h[i]\n}": dict(x=(4, 3), c=(3,)),
+    # sums and elements of all steps, in a temporary and in an output, which are read behind the loop
+    "kernel k(x: f64[N], w: f64[T]) -> (y: f64[N, T], z: f64[N]) {\n  u[i in N] = x[i]*x[i]\n  acc[i in N] = 0.0\n"
+    "  state h[i in N] = 0.0\n  for t in T {\n    h[i] = h[i]*0.5 + w[t]*x[i]\n    acc[i] += h[i]\n"
+    "    y[i, T - 1 - t] += h[i]\n  }\n  z[i] = u[i]*acc[i]*y[i, 0]\n}": dict(x=(3,), w=(4,)),
+    "kernel k(x: f64[N], w: f64[T]) -> (z: f64[N, T]) {\n  u[i in N] = x[i]*x[i]\n  y[i in N, t in T] = 0.0\n"
+    "  state h[i in N] = 0.0\n  for t in T {\n    h[i] = h[i]*0.5 + w[t]*x[i]\n    y[i, t] = h[i]*h[i]\n  }\n"
+    "  z[i, t] = u[i]*y[i, T - 1 - t]\n}": dict(x=(3,), w=(4,)),
 }
 
 
@@ -504,6 +511,8 @@ def test_loops_of_steps(text):
 @pytest.mark.parametrize("text, reason", [
     ("state h[i in N] = 0.0\n for t in T { h[i] = x[t, i]\n for r in 2 { h[i] = h[i]*2 } }\n y[i] = h[i]", "in another one"),
     ("parallel i in N { state h = 0.0\n for t in T { h = h + x[t, i] }\n y[i] = h }", "state outside of a loop"),
+    ("a[i in N] = 0.0\n state h[i in N] = 0.0\n for t in T { a[i] += x[t, i]\n h[i] = h[i] + a[i]*a[i] }\n y[i] = h[i]*a[i]",
+     "steps of the loop read 'a', which steps write"),
 ])
 def test_loops_without_a_rule(text, reason):
     with pytest.raises(Refused, match=reason):
