@@ -17,13 +17,52 @@ using namespace tegula::tgl;
 /// What a decay of 0 counts in the code of decays; one below 0 counts 1.
 static constexpr int64_t zeroDecay = 1 << 16;
 
-/// Whether the factors that vary along dims of this kind, at least one, are reads of bf16.
+/// Whether a value of the update and one of a statement with these axes are computed alike.
+static bool areSame(const LinearRecurrence &found, Value own, Value other,
+                    ArrayRef<Value> axesByDim) {
+  auto toUpdate = [&](Value value) -> std::optional<ValueExpr> {
+    for (auto [axis, named] : llvm::zip_equal(found.axes, axesByDim))
+      if (named == value)
+        return ValueExpr(axis);
+    return std::nullopt;
+  };
+  if (own == other)
+    return true;
+  Operation *a = own.getDefiningOp(), *b = other.getDefiningOp();
+  if (!a || !b)
+    return !a && !b && ValueExpr(own) == ValueExpr(other).substitute(toUpdate);
+  if (a->getName() != b->getName() || a->getNumRegions())
+    return false;
+  if (auto read = dyn_cast<ReadOp>(a)) {
+    auto second = cast<ReadOp>(b);
+    auto isPlain = [](ReadOp one) {
+      return !one.getGuard() && !one.getFill() && !one.getChecked() &&
+             one.getExactNumerators().empty();
+    };
+    return isPlain(read) && isPlain(second) && read.getTensor() == second.getTensor() &&
+           llvm::all_of_zip(read.getSubscriptExprs(), second.getSubscriptExprs(),
+                            [&](const ValueExpr &one, const ValueExpr &two) {
+                              return one == two.substitute(toUpdate);
+                            });
+  }
+  return !isa<IndexedOp>(a) && a->getAttrDictionary() == b->getAttrDictionary() &&
+         a->getNumOperands() == b->getNumOperands() &&
+         llvm::all_of_zip(a->getOperands(), b->getOperands(), [&](Value one, Value two) {
+           return areSame(found, one, two, axesByDim);
+         });
+}
+
+/// Whether the factors that vary along dims of this kind, at least one, are reads of bf16, but for
+/// decays.
 static bool readsBF16(const LinearRecurrence &found, LinearRecurrence::Dim kind,
                       ArrayRef<Value> factors, ArrayRef<Value> axesByDim) {
   bool hasOne = false;
   for (Value factor : factors) {
     if (llvm::none_of(found.dimsOf({factor}, axesByDim),
                       [&](unsigned dim) { return found.dims[dim] == kind; }))
+      continue;
+    if (llvm::any_of(found.decay,
+                     [&](Value decay) { return areSame(found, decay, factor, axesByDim); }))
       continue;
     auto read = factor.getDefiningOp<ReadOp>();
     if (!read || !read.getTensorType().getElementType().isBF16())
