@@ -318,6 +318,14 @@ void Deriver::findInfinite(ArrayRef<Equation> from) {
   }
 }
 
+void Deriver::findChanged(ArrayRef<Equation> from) {
+  for (const Equation &equation : from)
+    if (equation.loop)
+      findChanged(equation.loop->body);
+    else if (equation.accumulate)
+      changed.insert(equation.target);
+}
+
 bool Deriver::reverse(const Equation &equation) {
   if (equation.loop)
     return reverseLoop(equation);
@@ -327,8 +335,15 @@ bool Deriver::reverse(const Equation &equation) {
   if (!adjoint)
     return true;
   isReversedMasked = adjoint->isMasked;
+  bool isResult = equation.value->kind == Expr::Scan ||
+                  (equation.value->kind == Expr::Reduce &&
+                   equation.value->reduction != Reduction::Sum &&
+                   equation.value->reduction != Reduction::Mean);
+  if (isResult && changed.contains(equation.target))
+    return refuse(equation.span, "the gradient of what defines '" + equation.target->name +
+                                     "' needs its value, which an equation behind it adds to");
   // The equation's own value is there already.
-  if (!equation.accumulate && !equation.guard && equation.target->type == equation.value->type &&
+  if (!changed.contains(equation.target) && !equation.accumulate && !equation.guard && equation.target->type == equation.value->type &&
       equation.target->kind == Tensor::Temp && weigh(equation.value) > 1)
     stored[equation.value] = b.read(equation.target, equation.subscripts);
   if (equation.value->kind == Expr::Scan)
@@ -478,6 +493,7 @@ std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZ
   active.insert(wrt.begin(), wrt.end());
   findActive(equations);
   findInfinite(equations);
+  findChanged(equations);
   Derivation result;
   for (const Tensor *output : b.program.outputs)
     if (active.contains(output)) {

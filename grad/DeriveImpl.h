@@ -55,6 +55,7 @@ private:
   bool canBeInfinite(const Expr *value) const;
   bool readsInfinite(const Expr *value) const;
   void findInfinite(llvm::ArrayRef<Equation> from);
+  void findChanged(llvm::ArrayRef<Equation> from);
   bool reverse(const Equation &equation);
   Adjoint *finish(const Tensor *tensor);
   void emitAdjoint(const Tensor *tensor, Adjoint &adjoint);
@@ -92,6 +93,7 @@ private:
   Refusal &refusal;
   llvm::DenseSet<const Tensor *> active, wanted;
   llvm::DenseSet<const Tensor *> infinite; // those whose elements can be infinite or no number
+  llvm::DenseSet<const Tensor *> changed;  // those that an equation adds to
   llvm::DenseMap<const Expr *, bool> activity;
   std::map<const Tensor *, Adjoint> adjoints;        // entries stay where they are
   llvm::DenseMap<const Expr *, const Expr *> stored; // values by node

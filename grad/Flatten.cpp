@@ -35,6 +35,7 @@ private:
   bool loop(const Stmt &stmt);
   bool update(const Tensor *state, Equation made, const Stmt &stmt);
   bool checkSteps(const Equation &made, const Stmt &stmt);
+  bool checkReplaced(const Equation &made, const Stmt &stmt);
   bool readsData(const Expr *condition) const {
     DenseSet<const Tensor *> found;
     builder.tensorsOf(condition, found);
@@ -63,6 +64,12 @@ private:
   const Expr *hoist(const Expr *value, bool isRoot);
   const Expr *toTemporary(const Expr *value);
 
+  /// What an equation writes of a tensor, and in the steps of which loop.
+  struct Piece {
+    std::vector<IndexExpr> subscripts;
+    const Var *step = nullptr;
+  };
+
   Builder &builder;
   Refusal &refusal;
   std::vector<Equation> equations;
@@ -75,6 +82,7 @@ private:
   DenseSet<const Tensor *> ownTemps;        // begin their lives in a step
   DenseMap<const ScalarParam *, const Expr *> scalars;
   DenseMap<const Expr *, const Expr *> resolved, hoisted;
+  DenseMap<const Tensor *, SmallVector<Piece, 2>> pieces;
   DenseSet<const Tensor *> read;   // by equations so far
   DenseSet<const Tensor *> zeroed; // filled with 0 before their pieces
   enum Contents { zeros = 1, values = 2 };
@@ -295,6 +303,8 @@ bool Flattener::equation(const Stmt &stmt) {
   if (step && !checkSteps(made, stmt))
     return false;
   made.isKept = step && !ownTemps.contains(target);
+  if (!checkReplaced(made, stmt))
+    return false;
   return define(std::move(made), whole);
 }
 
@@ -364,6 +374,42 @@ bool Flattener::checkSteps(const Equation &made, const Stmt &stmt) {
   if (!isOwn && !made.accumulate)
     return refuse(stmt.span,
                   "more than one step of a loop writes an element of '" + made.target->name + "'");
+  return true;
+}
+
+/// The first and last value of a subscript of at most one index. Nothing for others.
+static std::optional<std::pair<IndexExpr, IndexExpr>> boundsOf(const Builder &b,
+                                                               const IndexExpr &subscript) {
+  VarSet used;
+  b.freeVars(subscript, used);
+  if (used.empty())
+    return std::pair(subscript, subscript);
+  const Var &var = b.var(used[0]);
+  IndexExpr rest = subscript - IndexExpr::dim(var.id);
+  if (used.size() > 1 || var.kind == Var::Data || rest.uses(IndexVar::dim(var.id)))
+    return std::nullopt;
+  return std::pair(rest + var.lo, rest + var.hi - 1);
+}
+
+/// Elements that steps write are none that other equations have defined, but for numbers. The
+/// checker says so of equations without a loop and of those of one step.
+bool Flattener::checkReplaced(const Equation &made, const Stmt &stmt) {
+  SmallVector<Piece, 2> &earlier = pieces[made.target];
+  auto isApart = [&](const Piece &piece) {
+    return any_of(zip_equal(piece.subscripts, made.subscripts), [&](auto pair) {
+      auto a = boundsOf(builder, std::get<0>(pair)), b = boundsOf(builder, std::get<1>(pair));
+      return a && b &&
+             ((a->first - b->second).asConstant().value_or(0) > 0 ||
+              (b->first - a->second).asConstant().value_or(0) > 0);
+    });
+  };
+  if (!stmt.accumulate)
+    for (const Piece &piece : earlier)
+      if (piece.step != step && !isApart(piece))
+        return refuse(stmt.span, "elements of '" + made.target->name +
+                                     "' are replaced that another equation has defined");
+  if (made.value->kind != Expr::Constant)
+    earlier.push_back({made.subscripts, step});
   return true;
 }
 

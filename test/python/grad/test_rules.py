@@ -496,6 +496,10 @@ LOOPS = {
     "kernel k(x: f64[N], w: f64[T]) -> (z: f64[N, T]) {\n  u[i in N] = x[i]*x[i]\n  y[i in N, t in T] = 0.0\n"
     "  state h[i in N] = 0.0\n  for t in T {\n    h[i] = h[i]*0.5 + w[t]*x[i]\n    y[i, t] = h[i]*h[i]\n  }\n"
     "  z[i, t] = u[i]*y[i, T - 1 - t]\n}": dict(x=(3,), w=(4,)),
+    # elements ahead of those that steps write
+    "kernel k(x: f64[T, N]) -> (a: f64[T, N], y: f64[N]) {\n  a[0, i] = x[0, i]*x[0, i]\n  state h[i in N] = x[0, i]\n"
+    "  for t in 1:T {\n    h[i] = sin(h[i]) + x[t, i]\n    a[t, i] = h[i]*h[i]\n  }\n  y[i] = a[0, i]*a[T - 1, i]\n}":
+        dict(x=(4, 3)),
 }
 
 
@@ -513,10 +517,23 @@ def test_loops_of_steps(text):
     ("parallel i in N { state h = 0.0\n for t in T { h = h + x[t, i] }\n y[i] = h }", "state outside of a loop"),
     ("a[i in N] = 0.0\n state h[i in N] = 0.0\n for t in T { a[i] += x[t, i]\n h[i] = h[i] + a[i]*a[i] }\n y[i] = h[i]*a[i]",
      "steps of the loop read 'a', which steps write"),
+    ("a[t in T, i in N] = x[0, i]\n state h[i in N] = 0.0\n for t in T { h[i] = h[i] + x[t, i]\n a[t, i] = h[i] }\n"
+     " y[i] = h[i]*a[0, i]", "elements of 'a' are replaced that another equation has defined"),
 ])
 def test_loops_without_a_rule(text, reason):
     with pytest.raises(Refused, match=reason):
         gradient(COMMAND, f"kernel k(x: f64[T, N]) -> (y: f64[N]) {{\n {text}\n}}")
+
+
+HEAVY = "exp(0.1*sin(x[i])*cos(x[i]*x[i])*exp(-x[i]*x[i]))"
+
+
+def test_value_that_another_equation_adds_to():
+    agree(f"kernel k(x: f64[N]) -> (y: f64[N]) {{ t[i] = {HEAVY}  t[i] += x[i]  y[i] = t[i]*t[i] }}",
+          lambda x: ((0.1*x.sin()*(x*x).cos()*(-x*x).exp()).exp() + x)**2, x=draw(5))
+    for value in ("softmax(x[i], over=i)", "cumprod(x[i], over=i)"):
+        with pytest.raises(Refused, match="which an equation behind it adds to"):
+            gradient(COMMAND, f"kernel k(x: f64[N]) -> (y: f64[N]) {{ t[i] = {value}  t[i] += x[i]  y[i] = t[i]*t[i] }}")
 
 
 @pytest.mark.parametrize("mask", ["s[b, h, i, j]", "where(j <= i, s[b, h, i, j], -inf)", "tanh(s[b, h, i, j])*3"])
