@@ -335,16 +335,17 @@ bool Deriver::reverse(const Equation &equation) {
   if (!adjoint)
     return true;
   isReversedMasked = adjoint->isMasked;
-  bool isResult = equation.value->kind == Expr::Scan ||
-                  (equation.value->kind == Expr::Reduce &&
-                   equation.value->reduction != Reduction::Sum &&
-                   equation.value->reduction != Reduction::Mean);
+  bool isResult =
+      equation.value->kind == Expr::Scan ||
+      (equation.value->kind == Expr::Reduce && equation.value->reduction != Reduction::Sum &&
+       equation.value->reduction != Reduction::Mean);
   if (isResult && changed.contains(equation.target))
     return refuse(equation.span, "the gradient of what defines '" + equation.target->name +
                                      "' needs its value, which an equation behind it adds to");
   // The equation's own value is there already.
-  if (!changed.contains(equation.target) && !equation.accumulate && !equation.guard && equation.target->type == equation.value->type &&
-      equation.target->kind == Tensor::Temp && weigh(equation.value) > 1)
+  if (!changed.contains(equation.target) && !equation.accumulate && !equation.guard &&
+      equation.target->type == equation.value->type && equation.target->kind == Tensor::Temp &&
+      weigh(equation.value) > 1)
     stored[equation.value] = b.read(equation.target, equation.subscripts);
   if (equation.value->kind == Expr::Scan)
     return reverseScan(equation, *adjoint);
