@@ -20,6 +20,7 @@
 #ifndef TEGULA_BENCH_HARNESS_H
 #define TEGULA_BENCH_HARNESS_H
 
+#include "bench/report/Expectations.h"
 #include "bench/RefFile.h"
 #include "bench/Timing.h"
 #include "frontend/check/Signature.h"
@@ -44,6 +45,9 @@ struct HarnessOptions {
   unsigned threads = 0;           // 0: as many as the process may use
   uint64_t seed = 0;
   TimingLimits limits;
+  /// Times of which none may be slower than before; with `takesLock`, new ones are taken instead.
+  std::vector<LockedTime> lock;
+  bool takesLock = false;
 };
 
 /// Sends the events of all cases from number `firstCase` on. `module` is the program at `path`.

@@ -178,6 +178,18 @@ static std::optional<double> operationsOf(tgl::LaunchOp launch) {
   return isKnown ? std::optional(operations) : std::nullopt;
 }
 
+static std::optional<std::vector<LaunchWork>>
+workOf(tgl::LaunchOp launch, StatementMatches &matches, LaunchWorkCounter &counter) {
+  std::vector<LaunchWork> works;
+  for (auto op : launch.getBody().getOps<tgl::ParallelOp>()) {
+    std::optional<LaunchWork> work = counter.count(op, matches.find(op));
+    if (!work)
+      return std::nullopt;
+    works.push_back(std::move(*work));
+  }
+  return works;
+}
+
 /// The tile and the unit of the launch's first statement that has a tile.
 static void describeTile(tgl::LaunchOp launch, StatementMatches &matches,
                          LaunchExplanation &explanation) {
@@ -199,6 +211,7 @@ std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
                                                        StatementMatches &matches,
                                                        ArrayRef<CollectedRemark> remarks) {
   std::vector<LaunchExplanation> result;
+  LaunchWorkCounter counter;
   kernel.walk([&](tgl::LaunchOp launch) {
     LaunchExplanation explanation;
     explanation.name = launch.getName().str();
@@ -206,6 +219,15 @@ std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
     explanation.strategy = launch.getStrategy().value_or("general").str();
     explanation.bytes = trafficOf(launch);
     explanation.operations = operationsOf(launch);
+    explanation.work = workOf(launch, matches, counter);
+    if (explanation.work && (!explanation.bytes || !explanation.operations)) {
+      // Ranges that tiles or data cut: as many points as sizes let one guess.
+      explanation.bytes = explanation.operations = 0;
+      for (const LaunchWork &work : *explanation.work) {
+        *explanation.bytes += work.bytesRead + work.bytesWritten;
+        *explanation.operations += work.operations * work.computed;
+      }
+    }
     describeTile(launch, matches, explanation);
     DenseSet<mlir::Location> locations;
     launch.walk([&](mlir::Operation *op) { locations.insert(op->getLoc()); });

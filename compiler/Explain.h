@@ -17,6 +17,7 @@
 #define TEGULA_COMPILER_EXPLAIN_H
 
 #include "strategies/StatementMatches.h"
+#include "strategies/expected/LaunchWork.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct LaunchExplanation {
   LaunchUnit unit = LaunchUnit::Lanes32;
   /// Of all points, each tensor read and written once; nothing where sizes are not known.
   std::optional<double> bytes, operations;
+  /// What each of its statements asks of the device; nothing where sizes are not known.
+  std::optional<std::vector<LaunchWork>> work;
   std::vector<StrategyMismatch> mismatches;
 };
 

@@ -77,6 +77,11 @@ static cl::opt<bool> checkedMode("checked",
                                  cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
                              cl::cat(outputOptions), cl::sub(sub));
+static cl::opt<bool>
+    lock("lock",
+         cl::desc("Record the times of timed cases and their noise in FILE.lock.json beside "
+                  "FILE.tgl, to which later runs are held"),
+         cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print one JSON object a case (docs/bench.md)"),
                           cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<unsigned> threads("threads",
@@ -231,6 +236,9 @@ private:
         outs() << ", "
                << (*roofline->getNumber("share") > 1 ? "beyond the roofline of memory"
                                                      : shareText(*roofline) + " of the roofline");
+      if (const json::Object *bound = event.getObject("bound"))
+        outs() << format(", %.2f of the bound (expected %.2f)", *bound->getNumber("share"),
+                         *bound->getNumber("expectedShare"));
       if (std::string doubt = doubtOf(event); !doubt.empty())
         outs() << "\n      the machine is busy: " << doubt;
     }
@@ -259,8 +267,9 @@ private:
   bool hasHeader = false;
 };
 
-/// Runs all cases of one file, in as many children as it takes.
-void benchFile(const std::string &path, const HarnessOptions &options, Report &report) {
+/// Runs all cases of one file, in as many children as it takes. Times to record go to `taken`.
+void benchCases(const std::string &path, const HarnessOptions &options, Report &report,
+                std::vector<LockedTime> &taken) {
   for (unsigned firstCase = 0;;) {
     json::Object begun;
     std::string running; // the launch
@@ -299,6 +308,10 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
       } else if (kind == "case") {
         firstCase = *object.getInteger("index") + 1;
         begun = json::Object();
+        if (const json::Object *time = object.getObject("lock"))
+          if (std::optional<LockedTime> one = lockedTime(*time);
+              one && object.getBoolean("passed").value_or(false))
+            taken.push_back(std::move(*one));
         report.caseEnded(path, std::move(object));
       } else if (kind == "lost") {
         begun["reason"] = object.getString("reason")->str();
@@ -325,6 +338,26 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
       begun["reason"] = (running.empty() ? "" : running + ": ") + "the process " + end.text;
     report.caseEnded(path, std::move(begun));
   }
+}
+
+/// The same, held to the lock file beside the program, or with --lock writing it.
+void benchFile(const std::string &path, HarnessOptions options, Report &report) {
+  std::string beside = lockPath(path);
+  auto tell = [&](Error error, ExitCode code) {
+    errs() << "tegula: " << toString(std::move(error)) << '\n';
+    report.worsen(code);
+  };
+  Expected<std::vector<LockedTime>> locked = readLock(beside);
+  if (!locked)
+    return tell(locked.takeError(), ExitWrongCall);
+  options.lock = std::move(*locked);
+  std::vector<LockedTime> taken;
+  benchCases(path, options, report, taken);
+  if (taken.empty())
+    return;
+  if (Error error = writeLock(beside, taken))
+    return tell(std::move(error), ExitMissingResource);
+  errs() << "tegula: " << beside << ": " << taken.size() << " times recorded\n";
 }
 
 ExitCode run() {
@@ -356,13 +389,18 @@ ExitCode run() {
   options.threads = threads;
   options.seed = seed;
   options.limits.seconds = seconds;
+  options.takesLock = lock;
+  if (lock && options.checkOnly) {
+    errs() << "tegula: --lock records times: it takes no --check, and no --target=emulate\n";
+    return ExitWrongCall;
+  }
   if (!readSettings({sizeTexts, constantTexts, typeTexts}, options.settings))
     return ExitWrongCall;
   if (ablatePasses.getNumOccurrences()) {
-    if (options.checkOnly || checkedMode || dependentLaunches || summary ||
+    if (options.checkOnly || checkedMode || dependentLaunches || summary || lock ||
         graphCalls) { // checkOnly: also the emulator
       errs() << "tegula: --ablate times on cpu or cuda: it takes no --check, --checked, --summary, "
-                "--graph or "
+                "--lock, --graph or "
                 "--dependent-launches\n";
       return ExitWrongCall;
     }

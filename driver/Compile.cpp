@@ -110,10 +110,14 @@ static cl::opt<std::string> why("why", cl::ValueOptional, cl::value_desc("json")
                                 cl::desc("Say for each launch its strategy, what bounds it, and "
                                          "why other strategies do not compute it"),
                                 cl::cat(outputOptions), cl::sub(sub));
+static cl::opt<bool> remarks("remarks",
+                             cl::desc("On a device: say which launches are expected to take more "
+                                      "than twice their bound, and what would mend that"),
+                             cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<std::string> machineName(
     "machine", cl::value_desc("h200|h100"),
-    cl::desc("With --report and --why: the device for occupancy and roofline (default: h200 "
-             "for sm_90a)"),
+    cl::desc("With --report, --why and --remarks: the device for occupancy and roofline "
+             "(default: h200 for sm_90a)"),
     cl::cat(targetOptions), cl::sub(sub));
 static cl::opt<double> microseconds("microseconds", cl::value_desc("12.5"), cl::init(0),
                                     cl::desc("With --report: what a call took there"),
@@ -449,16 +453,18 @@ static ExitCode compile(std::optional<Stage> stage) {
 
   if (!fitsKernel(*entry, options.instance))
     return ExitWrongCall;
-  bool asksWhy = why.getNumOccurrences();
+  bool asksWhy = why.getNumOccurrences() || remarks;
   if (reportPath.empty() &&
       ((!machineName.empty() && !asksWhy) || microseconds.getNumOccurrences())) {
-    errs() << "tegula: --machine is for --report and --why, --microseconds for --report\n";
+    errs() << "tegula: --machine is for --report, --why and --remarks, --microseconds for "
+              "--report\n";
     return ExitWrongCall;
   }
   const report::DeviceLimits *machine = nullptr;
   if (asksWhy) {
     if (target == "cpu") {
-      errs() << "tegula: --why is for device targets: --target=sm_90a\n";
+      errs() << "tegula: --" << (remarks ? "remarks" : "why")
+             << " is for device targets: --target=sm_90a\n";
       return ExitWrongCall;
     }
     if (!why.empty() && why != "json") {
@@ -487,6 +493,11 @@ static ExitCode compile(std::optional<Stage> stage) {
     return ExitWrongProgram;
   if (!knowsPasses(*loaded->module, options))
     return ExitWrongCall;
+  if (remarks)
+    for (const auto &[launch, remark] :
+         zip_equal((*compiled)->launches, slowRemarks((*compiled)->launches, machine)))
+      if (!remark.empty())
+        errs() << launch.place << ": remark: " << remark << '\n';
   return writeCompiled(**compiled, *stage, machine);
 }
 

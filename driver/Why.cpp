@@ -13,40 +13,12 @@ using namespace llvm;
 
 namespace tegula {
 
-/// Operations of the unit per second, dense: data sheets (bench/report/Occupancy.h); half of f32's
-/// for f64 and twice of 16 bits' for 8 (the same data sheets).
-static double rateOf(LaunchUnit unit, const report::DeviceLimits &device) {
-  switch (unit) {
-  case LaunchUnit::Lanes32:
-    return device.flops32;
-  case LaunchUnit::Lanes64:
-    return device.flops32 / 2;
-  case LaunchUnit::TensorHalf:
-    return device.flopsTensor16;
-  case LaunchUnit::TensorSingle:
-    return device.flopsTensor32;
-  case LaunchUnit::TensorBytes:
-    return device.flopsTensor16 * 2;
-  }
-  llvm_unreachable("all units are listed");
+using report::LaunchTimes;
+
+static std::optional<LaunchTimes> timesOf(const LaunchExplanation &launch,
+                                          const report::DeviceLimits *device) {
+  return device ? report::timesOf(launch, *device) : std::nullopt;
 }
-
-namespace {
-/// The least time of a launch, by memory and by its unit, in microseconds.
-struct Bound {
-  double memory, unit;
-  bool isMemory() const { return memory >= unit; }
-  double least() const { return std::max(memory, unit); }
-
-  static std::optional<Bound> of(const LaunchExplanation &launch,
-                                 const report::DeviceLimits *device) {
-    if (!device || !launch.bytes || !launch.operations)
-      return std::nullopt;
-    return Bound{*launch.bytes / device->bytesPerSecond * 1e6,
-                 *launch.operations / rateOf(launch.unit, *device) * 1e6};
-  }
-};
-} // namespace
 
 /// `3.1 M`, `512`.
 static std::string scaled(double number) {
@@ -57,9 +29,36 @@ static std::string scaled(double number) {
   return fmt::format("{:.3g}{}", number, prefixes[step]);
 }
 
+std::vector<std::string> slowRemarks(ArrayRef<LaunchExplanation> launches,
+                                     const report::DeviceLimits *device) {
+  constexpr double smallPart = 0.05;
+  double whole = 0;
+  std::vector<std::optional<LaunchTimes>> all;
+  for (const LaunchExplanation &launch : launches) {
+    all.push_back(timesOf(launch, device));
+    whole += all.back() ? all.back()->expected.value_or(0) : 0;
+  }
+  std::vector<std::string> remarks(launches.size());
+  for (auto [launch, times, remark] : zip_equal(launches, all, remarks)) {
+    std::optional<double> share = times ? times->share() : std::nullopt;
+    if (!share || *share >= report::slowShare || *times->expected < smallPart * whole)
+      continue;
+    remark = fmt::format("launch '{}' is expected to take {:.3g} us, {:.3g} times its bound by {}: "
+                         "most of it goes to {}",
+                         launch.name, *times->expected, 1 / *share,
+                         times->isMemory() ? "memory" : toString(launch.unit).str(), times->reason);
+    for (const StrategyMismatch &mismatch : launch.mismatches)
+      if (!mismatch.isOther && !mismatch.edit.empty())
+        remark +=
+            fmt::format("; for {}, {} ({})", mismatch.strategy, mismatch.edit, mismatch.place);
+  }
+  return remarks;
+}
+
 std::string whyText(ArrayRef<LaunchExplanation> launches, const report::DeviceLimits *device) {
   std::string text;
-  for (const LaunchExplanation &launch : launches) {
+  std::vector<std::string> remarks = slowRemarks(launches, device);
+  for (const auto &[launch, remark] : zip_equal(launches, remarks)) {
     text += fmt::format("{}: launch '{}', strategy {}{}\n", launch.place, launch.name,
                         launch.strategy, launch.tile.empty() ? "" : ", " + launch.tile);
     if (!launch.bytes || !launch.operations)
@@ -68,11 +67,16 @@ std::string whyText(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
       text += fmt::format("  {}B moved, {} operations by {}\n",
                           scaled(*launch.bytes) + (*launch.bytes < 1000 ? " " : ""),
                           scaled(*launch.operations), toString(launch.unit).str());
-    if (std::optional<Bound> bound = Bound::of(launch, device))
+    if (std::optional<LaunchTimes> times = timesOf(launch, device)) {
       text += fmt::format("  bound by {} on {}: {:.2f} us (memory {:.2f}, {} {:.2f})\n",
-                          bound->isMemory() ? "memory" : toString(launch.unit).str(),
-                          device->title.str(), bound->least(), bound->memory,
-                          toString(launch.unit).str(), bound->unit);
+                          times->isMemory() ? "memory" : toString(launch.unit).str(),
+                          device->title.str(), times->bound(), times->memory,
+                          toString(launch.unit).str(), times->unit);
+      if (times->expected)
+        text += fmt::format("  expected{}: {:.2f} us, {:.2f} of the bound; most of it by {}\n",
+                            times->isEstimate ? " (data decide how much)" : "", *times->expected,
+                            *times->share(), times->reason);
+    }
     std::string others;
     for (const StrategyMismatch &mismatch : launch.mismatches) {
       if (mismatch.isOther) {
@@ -87,13 +91,16 @@ std::string whyText(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
     }
     if (!others.empty())
       text += fmt::format("  nothing here for {}\n", others);
+    if (!remark.empty())
+      text += fmt::format("{}: remark: {}\n", launch.place, remark);
   }
   return text.empty() ? "no launches: the kernel computes nothing on the device\n" : text;
 }
 
 json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLimits *device) {
   json::Array result;
-  for (const LaunchExplanation &launch : launches) {
+  std::vector<std::string> remarks = slowRemarks(launches, device);
+  for (const auto &[launch, remark] : zip_equal(launches, remarks)) {
     json::Object one{{"name", launch.name},
                      {"place", launch.place},
                      {"strategy", launch.strategy},
@@ -104,10 +111,18 @@ json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
       one["bytes"] = *launch.bytes;
     if (launch.operations)
       one["operations"] = *launch.operations;
-    if (std::optional<Bound> bound = Bound::of(launch, device)) {
-      one["boundBy"] = bound->isMemory() ? StringRef("memory") : toString(launch.unit);
-      one["boundMicroseconds"] = bound->least();
+    if (std::optional<LaunchTimes> times = timesOf(launch, device)) {
+      one["boundBy"] = times->isMemory() ? StringRef("memory") : toString(launch.unit);
+      one["boundMicroseconds"] = times->bound();
+      if (times->expected) {
+        one["expectedMicroseconds"] = *times->expected;
+        one["ofBound"] = *times->share();
+        one["mostBy"] = times->reason;
+        one["isEstimate"] = times->isEstimate;
+      }
     }
+    if (!remark.empty())
+      one["remark"] = remark;
     json::Array mismatches;
     for (const StrategyMismatch &mismatch : launch.mismatches) {
       json::Object why{{"strategy", mismatch.strategy},

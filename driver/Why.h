@@ -8,8 +8,7 @@
 #ifndef TEGULA_DRIVER_WHY_H
 #define TEGULA_DRIVER_WHY_H
 
-#include "bench/report/Occupancy.h"
-#include "compiler/Explain.h"
+#include "bench/report/LaunchTimes.h"
 #include "llvm/Support/JSON.h"
 
 namespace tegula {
@@ -21,9 +20,17 @@ std::string whyText(llvm::ArrayRef<LaunchExplanation> launches, const report::De
 /// The same: an array of objects with `name`, `place`, `strategy`, `tile`, `unit`, `bytes`,
 /// `operations`, `boundBy` (`memory` or the unit), `boundMicroseconds`, and `mismatches` of
 /// `strategy`, `reason`, `edit`, `place`, `nothingHere` (the launch has nothing of what the
-/// strategy computes). What is not known is left out.
+/// strategy computes); with a model of the device also `expectedMicroseconds`, `ofBound` (the share
+/// of the bound that this is), `mostBy` (what takes most of it), `isEstimate` (data decide how much
+/// there is to do) and, of slow launches, `remark`. What is not known is left out.
 llvm::json::Array whyJson(llvm::ArrayRef<LaunchExplanation> launches,
                           const report::DeviceLimits *device);
+
+/// A line for each launch that is expected to take more than twice its bound, unless it is a small
+/// part of the kernel's time: what takes the time, why faster strategies do not compute it, and the
+/// edit with which one would. By launch; empty where there is nothing to say.
+std::vector<std::string> slowRemarks(llvm::ArrayRef<LaunchExplanation> launches,
+                                     const report::DeviceLimits *device);
 
 /// The card whose figures bound launches: the one named, or an H200 where `target` is sm_90a and
 /// none is. Null where the target has none. False, with the reason on standard error, where there

@@ -113,8 +113,8 @@ scheduleItems : (scheduleItem | ';')+ ;
 // tile i=128, j=256
 scheduleItem : name (setting (',' setting)*)? ;
 
-// i=128   4
-setting : name '=' expression | INTEGER ;
+// i=128   4   0.8
+setting : name '=' expression | INTEGER | FLOAT ;
 
 // [..., 2*p + r - 1, (h, d in 8), fill=0]
 subscripts : '[' (subscript (',' subscript)* ','?)? ']' ;

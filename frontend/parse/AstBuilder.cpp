@@ -338,9 +338,12 @@ ast::ScheduleItem AstBuilder::scheduleItem(G::ScheduleItemContext *context) {
       item.settings.push_back({ident(each->name()), expression(each->expression())});
       continue;
     }
-    ast::ExprPtr value = make(ast::Expr::Integer, span(each));
+    ast::ExprPtr value = make(each->FLOAT() ? ast::Expr::Float : ast::Expr::Integer, span(each));
     value->text = reporter.text().slice(value->span.begin, value->span.end).str();
-    StringRef(value->text).getAsInteger(10, value->intValue);
+    if (each->FLOAT())
+      StringRef(value->text).getAsDouble(value->floatValue);
+    else
+      StringRef(value->text).getAsInteger(10, value->intValue);
     item.settings.push_back({std::nullopt, std::move(value)});
   }
   return item;

@@ -356,6 +356,30 @@ static bool checkPrecision(CheckContext &ctx, const ast::Stmt &stmt) {
   return true;
 }
 
+/// `expect 0.8`, `expect h200=0.8, cpu=0.5`: shares of the bound. Nothing but measurements asks for
+/// them, in the text (bench/report/Expectations.h).
+static void checkExpectation(CheckContext &ctx, const ast::ScheduleItem &item,
+                             std::set<std::string> &seen) {
+  constexpr llvm::StringLiteral form =
+      "'expect' takes a share of the bound, or one by machine: expect 0.8, expect h200=0.8";
+  if (item.settings.empty())
+    ctx.report(Code::BadSchedule, item.span, form.str());
+  for (const auto &[machine, value] : item.settings) {
+    double share = value->kind == ast::Expr::Float     ? value->floatValue
+                   : value->kind == ast::Expr::Integer ? double(value->intValue)
+                                                       : 0;
+    if (!(share > 0 && share <= 1)) {
+      ctx.report(Code::BadSchedule, value->span,
+                 "expected a share above 0 and up to 1, got '" + ctx.text(value->span) + "'")
+          .note(form.str());
+      continue;
+    }
+    std::string what = "expect" + (machine ? " " + machine->name : "");
+    if (!seen.insert(what).second)
+      ctx.report(Code::BadSchedule, item.span, "'" + what + "' is set twice");
+  }
+}
+
 static bool checkSchedule(CheckContext &ctx, const ast::Stmt &stmt) {
   static const llvm::StringRef withAxes[] = {"tile", "split"};
   static const llvm::StringRef withNumber[] = {"stages", "warps", "cluster", "raster"};
@@ -364,15 +388,19 @@ static bool checkSchedule(CheckContext &ctx, const ast::Stmt &stmt) {
   unsigned errors = ctx.numErrors();
   for (const ast::ScheduleItem &item : stmt.schedule) {
     const std::string &name = item.keyword.name;
+    if (name == "expect") {
+      checkExpectation(ctx, item, seen);
+      continue;
+    }
     bool axes = llvm::is_contained(withAxes, name);
     bool number = llvm::is_contained(withNumber, name);
     if (!axes && !number && !llvm::is_contained(alone, name)) {
       Report record = ctx.report(Code::BadSchedule, item.keyword.span,
                                  "unknown setting '" + name +
                                      "'; they are tile, stages, warps, cluster, "
-                                     "split, persistent and raster");
-      std::vector<llvm::StringRef> names{"tile",    "split",  "stages",    "warps",
-                                         "cluster", "raster", "persistent"};
+                                     "split, persistent, raster and expect");
+      std::vector<llvm::StringRef> names{"tile",    "split",  "stages",     "warps",
+                                         "cluster", "raster", "persistent", "expect"};
       llvm::StringRef near = nearestName(name, names);
       if (!near.empty())
         record.fix("write '" + near.str() + "'", {{item.keyword.span, near.str()}});

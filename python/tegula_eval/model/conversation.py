@@ -6,12 +6,15 @@ the first wrong elements and where they lie; and only once the program is right,
 """
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
 from pathlib import Path
 
 from ..program.library import command_path
 
+# Element types, as --type takes them.
+TYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool")
 AGAIN = "\n\nWrite the whole program again, in one code block.\n"
 # After these a model could do better; anything else is no fault of its program.
 REPAIRABLE = ("wrong", "refused", "binding", "call", "no-program", "timeout", "memory", "crashed")
@@ -35,7 +38,8 @@ def next_message(record: dict, program: str | None) -> str | None:
     """What to say after a turn that ended like this; None where there is nothing to say."""
     outcome = record["outcome"]
     if outcome == "right":
-        return performance(record["timing"]) + AGAIN if (record.get("timing") or {}).get("program_s") else None
+        timing = record.get("timing") or {}
+        return performance(timing, remarks(program or "", timing)) + AGAIN if timing.get("program_s") else None
     if outcome not in REPAIRABLE:
         return None
     if outcome == "no-program":
@@ -58,7 +62,6 @@ def _sentence(text: str) -> str:
 
 
 def _refused(diagnostics: list[dict], program: str) -> str:
-    import json
     with tempfile.TemporaryDirectory() as folder:
         said, text = Path(folder) / "said.jsonl", Path(folder) / "program.tgl"
         said.write_text("".join(json.dumps(one) + "\n" for one in diagnostics))
@@ -76,7 +79,32 @@ def _wrong(record: dict) -> str:
     return "\n".join(lines)
 
 
-def performance(timing: dict) -> str:
+# The cards of `tegula compile --machine`.
+MACHINES = {"NVIDIA H100": "h100", "NVIDIA H200": "h200"}
+
+
+def remarks(program: str, timing: dict) -> list[str]:
+    """What the compiler says of launches that it expects far from their bound, at the sizes that were timed: nothing
+    where these are not known, or it has no model of the device."""
+    known = timing.get("compiled_for") or {}
+    machine = next((name for title, name in MACHINES.items() if known.get("device", "").startswith(title)), None)
+    if machine is None:
+        return []
+    command = [command_path(), "compile", f"--target={known['target']}", f"--machine={machine}", "--why=json"]
+    if known["sizes"]:
+        command += ["-d", ",".join(f"{name}={size}" for name, size in known["sizes"].items())]
+    for name, value in known["settings"].items():
+        command += ["--type" if value in TYPES else "-p", f"{name}={value.strip('()').replace(' ', '')}"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.tgl"
+        path.write_text(program)
+        done = subprocess.run([*command, str(path)], capture_output=True, text=True, cwd=folder)
+    if done.returncode:  # sizes that no dim names alone, an optional tensor
+        return []
+    return [f"{one['place'].removeprefix(f'{path}:')}: {one['remark']}" for one in json.loads(done.stdout) if "remark" in one]
+
+
+def performance(timing: dict, said: list[str] = ()) -> str:
     text = f"The program is right. It takes {_time(timing['program_s'])}"
     for name, what in (("eager", "PyTorch's eager mode"), ("compile", "torch.compile")):
         if f"{name}_ratio" in timing:
@@ -84,7 +112,12 @@ def performance(timing: dict) -> str:
     if "roofline_s" in timing:
         text += (f". Moving its inputs and outputs once and doing its arithmetic would take "
                  f"{_time(timing['roofline_s'])} on this device")
-    return text + ". Make it faster, if that can be."
+    lines = [f"  {one}" for one in said]
+    if lines:
+        text += ".\nThe compiler says of launches that are far from what the device could do:\n" + "\n".join(lines) + "\n"
+    else:
+        text += ". "
+    return text + "Make it faster, if that can be."
 
 
 def _time(seconds: float) -> str:

@@ -20,6 +20,15 @@ from .clock import Clock
 from .roofline import least_seconds
 
 
+def compiled_for(program: runner.Program, binding) -> dict:
+    """What the compiler's model of times asks for: the sizes that dims name, constants and types, and the device."""
+    major, minor = torch.cuda.get_device_capability()
+    return {"sizes": {dim: size for one in program.parameters if one.name in binding.tensors
+                      for dim, size in zip(one.dims, binding.tensors[one.name].shape) if dim.isidentifier()},
+            "settings": binding.settings, "device": torch.cuda.get_device_name(),
+            "target": f"sm_{major}{minor}" + "a"*(major >= 9)}
+
+
 def time_program(program: runner.Program, variant: Variant, request: dict) -> dict:
     """Medians in seconds of the program, of eager mode and, where asked for, of torch.compile."""
     target, turns = request.get("target", "cpu"), request["time"].get("turns", 20)
@@ -64,6 +73,8 @@ def time_program(program: runner.Program, variant: Variant, request: dict) -> di
                 theirs / ours for theirs, ours in zip(times[name], times["program"]))
     moved = sum(one.nbytes for one in [*binding.tensors.values(), *launch.outputs.values()])
     told["roofline_s"] = least_seconds(target, moved, variant.cost.flops)
+    if target == "cuda":
+        told["compiled_for"] = compiled_for(program, binding)
     if failed:
         told["compile_failed"] = failed
     told.update(turns=turns, variant=variant.name, tf32_convolutions=torch.backends.cudnn.allow_tf32,

@@ -238,3 +238,21 @@ def test_after_it_is_right_its_speed_is_told(root, tmp_path):
 def test_damaged_record(root, tmp_path, text):
     (tmp_path / "answers.jsonl").write_bytes(text.encode("latin-1"))
     assert cli.main(command(root, tmp_path / "out", f"--replay={tmp_path / 'answers.jsonl'}")) == exit_codes.WRONG_CALL
+
+
+def test_a_right_program_far_from_its_bound_is_told_what_would_mend_it():
+    program = "kernel f(a: f32[M, K], b: f32[K, N], s: f32[K]) -> (y: f32[M, N]) {\n" \
+              "  y[i, j] = sum(a[i, k] * b[k, j] for k if s[k] > 0)\n}\n"
+    timing = {"program_s": 1e-2, "compiled_for": {"sizes": {"M": 4096, "N": 4096, "K": 4096}, "settings": {},
+                                                  "device": "NVIDIA H200", "target": "sm_90a"}}
+    said = conversation.remarks(program, timing)
+    assert len(said) == 1 and said[0].startswith("2:3: launch 'y' is expected to take"), said
+    assert "put the condition into a factor" in said[0]
+    message = conversation.next_message({"outcome": "right", "timing": timing}, program)
+    assert said[0] in message and message.index(said[0]) < message.index("Make it faster")
+
+
+@pytest.mark.parametrize("known", [None, {"device": "NVIDIA B300", "target": "sm_103a", "sizes": {"N": 4}, "settings": {}}])
+def test_nothing_is_said_of_launches_where_no_model_knows_them(known):
+    timing = {"program_s": 1e-2, "compiled_for": known}
+    assert conversation.remarks("kernel f(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i]\n}\n", timing) == []

@@ -1,0 +1,159 @@
+"""Holds the compiler's expected times against measured ones, of the kernels of bench/real at their full sizes.
+
+    python3 bench/real/expected.py --times=docs/results/real.md --machine=h100 [--tegula=build/release/bin/tegula] [--only=...]
+    python3 bench/real/expected.py --times=real.jsonl,more.jsonl --machine=h200
+
+--times takes tables of `bench/real` (pages) and rows (what `--json` wrote). No device is needed: the compiler is asked, not run.
+Prints a line for each kernel, the worst estimate first, and which share of them is within 25 % and within a factor of 2. Exit
+code 4 where that is below --within25 or --within2, shares of 0 to 1.
+"""
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
+
+import torch  # noqa: E402
+from real import suite  # noqa: E402
+
+
+class Shapes(suite.Data):
+    """Tensors that have shapes alone, where nothing else is asked of them: integers are there, as some decide sizes."""
+
+    def __init__(self):
+        super().__init__("cpu", seed=1)
+
+    def normal(self, *shape, dtype=suite.bf16, scale=1.0):
+        return torch.empty(*shape, dtype=dtype, device="meta")
+
+    def uniform(self, *shape, low=0.0, high=1.0, dtype=suite.f32):
+        return torch.empty(*shape, dtype=dtype, device="meta")
+
+
+class NoNumbers(Shapes):
+    """The same without integers either, which takes no time."""
+
+    def __init__(self):
+        self.device = "meta"
+
+    def integers(self, low, high, *shape, dtype=torch.int32):
+        return torch.empty(*shape, dtype=dtype, device="meta")
+
+    def permutation(self, count, dtype=torch.int32):
+        return torch.empty(count, dtype=dtype, device="meta")
+
+    def distinct(self, high, *shape, dtype=torch.int32):
+        return torch.empty(*shape, dtype=dtype, device="meta")
+
+    def range(self, *bounds, dtype=torch.int64):
+        return torch.arange(*bounds, device="meta", dtype=dtype)
+
+
+def case_of(kernel):
+    try:
+        with torch.device("meta"):
+            return kernel.case(NoNumbers(), small=False)
+    except (RuntimeError, NotImplementedError):
+        return kernel.case(Shapes(), small=False)
+
+
+def dims_of(text, case):
+    """The sizes that dims of the tensors name, as `-d` takes them."""
+    text = re.sub(r"#.*", "", text)
+    head = list(re.finditer(r"kernel\s+\w+\s*\((.*?)\)\s*(->|where|\{)", text, re.S))[-1][1]
+    found = {}
+    for name, dims in re.findall(r"(\w+)\s*:\s*(?:inout\s+)?\w+\s*\[([^\]]*)\]", head):
+        if name in case.tensors:
+            for dim, size in zip(dims.split(","), case.tensors[name].shape):
+                if parts := re.fullmatch(r"\s*(?:(\d+)\s*\*\s*)?([A-Za-z_]\w*)\s*", dim):  # N, 2*N
+                    found.setdefault(parts[2], size//int(parts[1] or 1))
+    return found
+
+
+def measured(paths):
+    """Microseconds by kernel."""
+    found = {}
+    for path in paths:
+        for line in open(path):
+            if line.startswith("{"):
+                row = json.loads(line)
+                if row.get("right") and "times" in row:
+                    found[row["case"]] = row["times"]["tegula"]
+                continue
+            cells = [cell.strip() for cell in line.split("|")]
+            if len(cells) == 11 and cells[9].endswith("%"):
+                found[cells[1].removesuffix(", wrong")] = float(cells[3].replace(",", ""))
+    return found
+
+
+def ask(kernel, options):
+    """What `tegula compile --why=json` says of the launches; raises RuntimeError with its message where it does not."""
+    case = case_of(kernel)
+    sizes = dims_of(kernel.file.read_text(), case)
+    command = [options.tegula, "compile", str(kernel.file), "--target=sm_90a", f"--machine={options.machine}", "--why=json"]
+    if sizes:
+        command += ["-d", ",".join(f"{name}={size}" for name, size in sizes.items())]
+    for name, value in case.constants.items():
+        command += ["-p", f"{name}={value}"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip()[:300])
+    return json.loads(done.stdout)
+
+
+def distribution(ratios):
+    """Shares of the kernels that are within 25 % and within a factor of 2."""
+    return tuple(sum(abs(math.log(ratio)) <= math.log(most) for ratio in ratios)/len(ratios) for most in (1.25, 2))
+
+
+def main(given=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", required=True)
+    parser.add_argument("--machine", required=True)
+    parser.add_argument("--tegula", type=os.path.abspath, default=str(ROOT / "build/release/bin/tegula"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--within25", type=float, default=0)
+    parser.add_argument("--within2", type=float, default=0)
+    options = parser.parse_args(given)
+    times, kernels = measured(options.times.split(",")), suite.load()
+    names = [name for name in options.only.split(",") if name] or sorted(times.keys() & kernels.keys())
+    if missing := [name for name in names if name not in times or name not in kernels]:
+        parser.error(f"no time, or no kernel: {', '.join(missing)}")
+    if not names:
+        parser.error(f"{options.times} has no times of kernels of bench/real")
+    rows, failed = [], []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, future in [(name, pool.submit(ask, kernels[name], options)) for name in names]:
+            try:
+                launches = future.result()
+            except RuntimeError as error:
+                failed.append(f"{name}: {error}")
+                continue
+            if not launches or any("expectedMicroseconds" not in one for one in launches):
+                failed.append(f"{name}: a launch has no expected time")
+                continue
+            expected = sum(one["expectedMicroseconds"] for one in launches)
+            longest = max(launches, key=lambda one: one["expectedMicroseconds"])
+            rows.append((expected/times[name], name, times[name], expected, launches, longest))
+    print("| kernel | measured | expected | expected / measured | launches | longest by | most of it |\n|---|---|---|---|---|---|---|")
+    for ratio, name, taken, expected, launches, longest in sorted(rows, key=lambda row: -abs(math.log(row[0]))):
+        guess = " (data decide)" if any(one["isEstimate"] for one in launches) else ""
+        print(f"| {name} | {taken:,.1f} | {expected:,.1f}{guess} | {ratio:.2f} | {len(launches)} | {longest['strategy']} | "
+              f"{longest['mostBy']} |")
+    near, twice = distribution([row[0] for row in rows]) if rows else (0, 0)
+    print(f"\n{len(rows)} kernels on {options.machine}: {near:.0%} within 25 %, {twice:.0%} within a factor of 2")
+    print("\n".join(failed))
+    return 4 if near < options.within25 or twice < options.within2 or failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

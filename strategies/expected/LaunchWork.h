@@ -1,0 +1,86 @@
+//===- LaunchWork.h - What a launch asks of the device ----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Counted on a scheduled statement, at known sizes: bytes, accesses, operations by unit, atomics,
+// how many threads there are and how long one of them is busy. What data decide is estimated, and
+// marked (`isEstimate`). ExpectedTime.h makes a time of it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_STRATEGIES_EXPECTED_LAUNCHWORK_H
+#define TEGULA_STRATEGIES_EXPECTED_LAUNCHWORK_H
+
+#include "strategies/Strategy.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tegula {
+
+struct LaunchWork {
+  std::string strategy;
+  LaunchUnit unit = LaunchUnit::Lanes32;
+  /// Times that loops around the launch run it.
+  double runs = 1;
+  /// Points of the statement's own axes; threads that share one (1: a thread has whole points);
+  /// points that a thread takes as a vector.
+  double points = 1, team = 1, vector = 1;
+
+  /// Bytes of each element that is read or written, once; of what is read, those that earlier
+  /// launches have left in the second-level cache.
+  double bytesRead = 0, bytesWritten = 0, bytesCached = 0;
+
+  /// Accesses at places that data choose, each with a sector of its own; those of the threads' own
+  /// temporaries; 32-byte sectors that all others ask the first-level caches for.
+  double scattered = 0, ownAccesses = 0, sectors = 0;
+  /// Instructions of lanes, with the number that an elementary function takes; of f64 beside.
+  double instructions = 0, doubles = 0;
+  /// Multiplications and additions of sums of products, each pair as one.
+  double products = 0;
+  /// Operations on floats as the program has them, functions as one, and steps of reductions.
+  double operations = 0;
+  double atomics = 0, atomicTargets = 0;
+  /// Cycles that one point takes where nothing waits for others: dependent instructions and loads.
+  double chain = 0;
+  /// Steps of loops inside, each of which ends with a barrier of the team.
+  double steps = 0;
+  /// Of sorts: elements, and bytes of a key.
+  double sorted = 0, keyBytes = 0;
+  /// Device launches of one run; passes over the data that is sorted.
+  double launches = 1, passes = 1;
+  /// Blocks that are busy, where the strategy says so; 0: as many as points and teams make.
+  double blocks = 0;
+  /// Clocks of a multiprocessor by the strategy's own model.
+  std::optional<double> clocks;
+  /// Products of tiles that the strategy does not skip, as a share of all.
+  double computed = 1;
+  bool isEstimate = false;
+};
+
+/// Counts the statements of a scheduled kernel, in order.
+class LaunchWorkCounter {
+public:
+  /// Nothing where sizes are not known. `match` may be null: general code.
+  std::optional<LaunchWork> count(tgl::ParallelOp statement, const StatementMatch *match);
+
+  /// What a launch touches of a tensor, in bytes, each element once.
+  struct Traffic {
+    double read = 0, written = 0;
+    double size = 0;    ///< of the whole tensor
+    bool moves = false; ///< with the steps of a loop around the launch
+  };
+  using TrafficOfTensors = llvm::MapVector<mlir::Value, Traffic>;
+
+private:
+  void takeFromCache(const TrafficOfTensors &traffic, LaunchWork &work);
+
+  /// The bytes that had been touched when a tensor was touched last, and in all.
+  llvm::DenseMap<mlir::Value, double> touched;
+  double bytes = 0;
+};
+
+} // namespace tegula
+
+#endif // TEGULA_STRATEGIES_EXPECTED_LAUNCHWORK_H
