@@ -101,7 +101,7 @@ def remarks(program: str, timing: dict) -> list[str]:
         done = subprocess.run([*command, str(path)], capture_output=True, text=True, cwd=folder)
     if done.returncode:  # sizes that no dim names alone, an optional tensor
         return []
-    return [f"{one['place'].removeprefix(f'{path}:')}: {one['remark']}" for one in json.loads(done.stdout) if "remark" in one]
+    return [f"{one['place']}: {one['remark']}".replace(f"{path}:", "") for one in json.loads(done.stdout) if "remark" in one]
 
 
 def performance(timing: dict, said: list[str] = ()) -> str:
