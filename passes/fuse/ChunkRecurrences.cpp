@@ -32,8 +32,8 @@ static constexpr double operationsPerMicrosecond = 55000, operationsOfElement = 
 /// The same where each element has a decay of its own: kimi_delta_attention's 2048 steps take 22 ms
 /// of an H200, those of gated_delta_rule, twice as many elements, 2.8 ms.
 static constexpr double operationsOfDecayedElement = 64;
-/// Of forward substitution, for each term: chains of steps that wait for each other. 1.07e9 terms of
-/// gated_delta_rule take 7,300 us of an H200, 2.7e8 of kimi_delta_attention 2,600.
+/// Of forward substitution, for each term: chains of steps that wait for each other. 1.07e9 terms
+/// of gated_delta_rule take 7,300 us of an H200, 2.7e8 of kimi_delta_attention 2,600.
 static constexpr double operationsOfTerm = 60;
 static constexpr double bytesPerMicrosecond = 2e6;
 /// Small products: of bf16, and of f32 in split precision.
