@@ -20,9 +20,9 @@
 #ifndef TEGULA_BENCH_HARNESS_H
 #define TEGULA_BENCH_HARNESS_H
 
-#include "bench/report/Expectations.h"
 #include "bench/RefFile.h"
 #include "bench/Timing.h"
+#include "bench/report/Expectations.h"
 #include "frontend/check/Signature.h"
 #include "frontend/parse/Module.h"
 #include "llvm/Support/JSON.h"

@@ -68,8 +68,8 @@ struct SkinnyProductShape {
 /// What names a number of columns in PipelineOptions::tensorTile: `32-columns`.
 std::vector<std::string> skinnyTileNames();
 
-/// The shape for the plan: with the columns that the list `wanted` names, else the most of those with
-/// which a multiprocessor gets the fewest; nothing where there are too few for the device.
+/// The shape for the plan: with the columns that the list `wanted` names, else the most of those
+/// with which a multiprocessor gets the fewest; nothing where there are too few for the device.
 Matched<SkinnyProductShape> chooseSkinnyProductShape(const SkinnyProductPlan &plan,
                                                      const TargetInfo &target,
                                                      llvm::StringRef wanted = "");
