@@ -135,10 +135,10 @@ def mutants(programs, count, choose):
 
 
 def joined(programs, count, choose):
-    """Programs with a blank left out."""
-    for _ in range(count):
+    """Programs with a blank left out, every other time one between words."""
+    for number in range(count):
         text = re.sub("#.*", "", choose.choice(programs))
-        at = choose.choice([found.start() for found in re.finditer(r"\s", text)])
+        at = choose.choice([found.start() for found in re.finditer(r"\b\s\b" if number % 2 else r"\s", text)])
         yield text[:at] + text[at + 1:]
 
 
