@@ -46,13 +46,16 @@ static void handle(int number, siginfo_t *info, void *context) {
   errno = saved;
 }
 
+/// A busy machine takes seconds for the points that threads are at.
+static constexpr int pausesToWait = 1000;
+
 static void *watch(void *) {
   for (;;) {
     while (sem_wait(&came) != 0) {
     }
     unsigned call = interrupted.load();
     timespec pause = {0, 10000000};
-    for (int round = 0; round < 300 && serial.load() == call; ++round)
+    for (int round = 0; round < pausesToWait && serial.load() == call; ++round)
       nanosleep(&pause, nullptr);
     if (serial.load() != call)
       continue;
