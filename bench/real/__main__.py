@@ -1,7 +1,7 @@
 """Measures kernels that people serve and train, beside eager mode, torch.compile and other projects' kernels.
 
     TEGULA_LIBRARY=libtegula.so python3 bench/real [--only=decode_gqa,...] [--class=decode,...] [--part=1/1]
-                        [--no-compile] [--seconds=2] [--tegula=build/release/bin/tegula] [--json=FILE] [--deadline=300]
+                        [--no-compile] [--alone] [--seconds=2] [--tegula=build/release/bin/tegula] [--json=FILE] [--deadline=300]
                         [--budget=540]
     python3 bench/real --check [--target=cpu|emulate|cuda] [--only=...] [--class=...] [--part=1/1]
     python3 bench/real --table=FILE,...
@@ -42,6 +42,7 @@ def arguments(given):
     parser.add_argument("--target", default=None, choices=["cuda", "cpu", "emulate"])
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--alone", action="store_true", help="time no others, whose steps or tuning may take minutes")
     parser.add_argument("--seconds", type=float, default=2.0, help="for the calls of one kernel")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no kernel is begun")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for one kernel, compilation included")

@@ -27,17 +27,22 @@ class Measure:
         with torch.no_grad():
             wanted = judge.values(case.eager(**{**case.tensors, **given}))
         row["errors"], row["right"] = judge.errors(kernel, found, wanted, judge.norm_error)
-        calls = {"tegula": compiled.launch, "eager": self.eager(case)}
-        if kernel.compiled and case.timed is None and not self.options.no_compile:
-            self.add(calls, row, "torch.compile", lambda: self.compiled(case))
-        for name, make in case.peers.items():
-            self.add(calls, row, name, make, wanted)
+        calls = {"tegula": compiled.launch}
+        if not self.options.alone:
+            self.add_others(calls, row, kernel, case, wanted)
         del found, wanted
         with torch.no_grad():
             row["times"] = {name: round(taken, 2) for name, taken in self.clock.medians(calls, self.options.seconds).items()}
         row["bound"] = round(timing.bound(case, self.rates), 2)
         if self.tegula:
             row["launches"] = self.launches(kernel, compiled)
+
+    def add_others(self, calls, row, kernel, case, wanted):
+        calls["eager"] = self.eager(case)
+        if kernel.compiled and case.timed is None and not self.options.no_compile:
+            self.add(calls, row, "torch.compile", lambda: self.compiled(case))
+        for name, make in case.peers.items():
+            self.add(calls, row, name, make, wanted)
 
     def eager(self, case):
         return case.timed() if case.timed else lambda: case.eager(**case.tensors)

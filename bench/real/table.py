@@ -10,6 +10,10 @@ def best_other(row):
     return name, others[name]
 
 
+def has_others(row):
+    return len(row["times"]) > 1
+
+
 def ratio(row):
     return best_other(row)[1]/row["times"]["tegula"]
 
@@ -29,7 +33,9 @@ def line(row):
         said.append(", ".join(f"{name} {error:.1e}" for name, error in row["errors"].items()))
     if "times" in row:
         said.append("; " + ", ".join(f"{name} {taken:.1f} us" for name, taken in row["times"].items()))
-        said.append(f"; bound {row['bound']:.1f}; best other / tegula {ratio(row):.3g}")
+        said.append(f"; bound {row['bound']:.1f}")
+        if has_others(row):
+            said.append(f"; best other / tegula {ratio(row):.3g}")
     said += [f"; no {name}: {why}" for name, why in row.get("missing", {}).items()]
     return " ".join(said).replace(" ;", ";")
 
@@ -45,8 +51,10 @@ def geometric(rows):
 
 
 def times(rows):
-    """The table, worst first, and its means; below it, what is not right, and reasons of what is slower than twice its bound."""
-    timed = sorted((row for row in rows if "times" in row), key=ratio)
+    """The table, worst first, and its means; below it, what was timed alone, what is not right, and reasons of what is slower
+    than twice its bound."""
+    alone = [row for row in rows if "times" in row and not has_others(row)]
+    timed = sorted((row for row in rows if "times" in row and has_others(row)), key=ratio)
     lines = ["| case | class | tegula | eager | torch.compile | peers | best other / tegula | bound | of the bound |",
              "|---|---|---|---|---|---|---|---|---|"]
     for row in timed:
@@ -55,12 +63,13 @@ def times(rows):
         lines.append(f"| {row['case']}{'' if row['right'] else ', wrong'} | {row['group']} | {microseconds(taken['tegula'])} | "
                      f"{microseconds(taken['eager'])} | {microseconds(taken.get('torch.compile'))} | {'; '.join(peers) or '-'} | "
                      f"{ratio(row):.3g} | {microseconds(row['bound'])} | {row['bound']/taken['tegula']*100:.0f} % |")
-    lines += ["", *summary(timed)] if timed else ["nothing was timed"]
+    lines += ["", *summary(timed)] if timed else [] if alone else ["nothing was timed"]
+    lines += [f"- {row['case']} alone: {microseconds(row['times']['tegula'])} us, bound {microseconds(row['bound'])}" for row in alone]
     lines += [f"- {row['case']} is not right: {row.get('error') or row.get('errors')}" for row in rows if not row.get("right", True)]
     missing = collections.Counter(f"{row['case']}: no {name} ({why})" for row in rows for name,
                                   why in row.get("missing", {}).items())
     lines += ["", "Not compared:", *(f"- {one}" for one in missing)] if missing else []
-    return "\n".join(lines + reasons(timed))
+    return "\n".join(lines + reasons(timed + alone))
 
 
 def microseconds(taken):

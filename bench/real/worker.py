@@ -56,7 +56,8 @@ def rows(options):
 
 def flags(options, left):
     given = [f"--target={options.target}", f"--seconds={options.seconds}", f"--tegula={options.tegula}"]
-    given += ["--check"]*options.check + ["--no-compile"]*options.no_compile + ["--list"]*options.list
+    given += ["--check"]*options.check + ["--no-compile"]*options.no_compile + ["--alone"]*options.alone
+    given += ["--list"]*options.list
     if left is not None:
         return [*given, f"--only={','.join(left)}"]
     return [*given, f"--only={options.only}", f"--class={options.groups}", f"--part={options.part}"]

@@ -165,3 +165,18 @@ def test_what_is_missing_or_another_result_is_not_compared(measure):
     measure.run(KERNELS["merge_states"], case, row)
     assert row["times"].keys() == {"tegula", "eager", "same"}
     assert "no_such_package" in row["missing"]["absent"] and "another result" in row["missing"]["other"]
+
+
+def test_a_kernel_that_is_timed_alone(measure):
+    measure.options.alone = True
+    rows = []
+    for name in "adamw", "w4a16_linear":
+        rows.append({"case": name, "group": KERNELS[name].group})
+        measure.run(KERNELS[name], KERNELS[name].case(suite.Data("cpu"), small=True), rows[-1])
+    assert all(row["right"] and row["times"] == {"tegula": 1} and "missing" not in row for row in rows), rows
+    assert "adamw: right" in table.line(rows[0]) and "best other" not in table.line(rows[0])
+    assert "- adamw alone: 1 us" in table.times(rows)
+    measure.options.alone = False
+    rows.append({"case": "adamw", "group": "optimisers"})
+    measure.run(KERNELS["adamw"], KERNELS["adamw"].case(suite.Data("cpu"), small=True), rows[-1])
+    assert "1 kernels: geometric mean of *best other / tegula* 2" in table.times(rows)
