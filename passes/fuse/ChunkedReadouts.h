@@ -1,0 +1,54 @@
+//===- ChunkedReadouts.h - Readouts of a state in chunks --------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A readout at a step is one of the state before the chunk, and a sum of the scores of the chunk's
+// steps that it sees, times their values.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
+#define TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
+
+#include "passes/fuse/ChunkedFactors.h"
+
+namespace tegula {
+
+class ChunkedReadouts : public ChunkedFactors {
+protected:
+  /// What the sums of a statement become.
+  struct Scores {
+    LinearReadout *readout;
+    Operand query;
+    ChunkTensor scores, before;
+    std::optional<ChunkTensor> result; ///< where steps are missing in the last chunk
+  };
+
+  using ChunkedFactors::ChunkedFactors;
+
+  ChunkTensor states; // before each chunk
+  Operand keys, values;
+
+  void writeReadouts(tgl::ParallelOp statement);
+  Scores writeScores(LinearReadout &readout, mlir::Type type);
+
+private:
+  /// Scores of steps that a step does not see are 0.
+  void writeNoScores(const ChunkTensor &scores, const LinearReadout &readout);
+  /// Axes of the readout's statement: columns behind the step, all others before it.
+  ChunkTensor makeResult(const LinearReadout &readout, llvm::StringRef name);
+  Place openResult(const ChunkTensor &made, const LinearReadout &readout);
+  /// The readout of the state before the chunk.
+  ChunkTensor writeBefore(Scores &one);
+  /// The readout at the place's step: of the state before the chunk, and of the chunk's own steps.
+  mlir::Value resultOf(Place &place, Scores &one);
+  /// The readouts of all steps, and of those that the last chunk lacks.
+  ChunkTensor writeResult(Scores &one);
+};
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
