@@ -134,9 +134,6 @@ void storeBulk(AtomCall &call);
 void commitStores(AtomCall &call);
 void waitForReading(AtomCall &call);
 void waitForStores(AtomCall &call);
-float addProducts(llvm::ArrayRef<double> products, float before);
-/// `exponent`: the largest sum of the exponents of two factors.
-float addSmallProducts(llvm::ArrayRef<double> products, int exponent, float before);
 float halfToFloat(uint16_t bits);
 double e4m3ToDouble(uint8_t bits);
 } // namespace atoms

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
+#include "runtime/emulator/SumOfProducts.h"
 #include <bit>
 #include <cmath>
 
@@ -206,9 +207,9 @@ template <typename Row, typename Column = Row> static void multiplyGroup(AtomCal
             for (unsigned k = 0; k < depth; ++k)
               if (terms[k] != 0)
                 exponent = std::max(exponent, rowExponents[row][k] + columnExponents[column][k]);
-            result = atoms::addSmallProducts(terms, exponent, before);
+            result = addSmallProducts(terms, exponent, before);
           } else {
-            result = atoms::addProducts(terms, before);
+            result = addProducts(terms, before);
           }
           calls[lane]->result<float>(sum, products.begin(result));
         }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
+#include "runtime/emulator/SumOfProducts.h"
 
 #include <bit>
 #include <cmath>
@@ -72,76 +73,6 @@ double atoms::e4m3ToDouble(uint8_t bits) {
   return bits & 0x80 ? -value : value;
 }
 
-/// Powers of two by their bits: products of such numbers are far from the ends of double.
-static constexpr int doubleBias = 1023, mantissaBits = 52;
-static constexpr uint64_t infinityBits = uint64_t(2047) << mantissaBits;
-static int exponentOf(uint64_t bits) { return int(bits >> mantissaBits) - doubleBias; }
-static uint64_t magnitudeOf(double value) {
-  return std::bit_cast<uint64_t>(value) & ~(uint64_t(1) << 63);
-}
-
-/// The sum of what is left of each term in multiples of 2^`exponent`, rounded towards zero to
-/// `bits` after the point.
-static float addCut(ArrayRef<double> products, float before, int exponent, int bits) {
-  auto power = [](int exponent) {
-    return std::bit_cast<double>(uint64_t(doubleBias + exponent) << mantissaBits);
-  };
-  double scale = power(-exponent);
-  auto cut = [&](double value) { return int64_t(value * scale); };
-  int64_t sum = cut(before);
-  for (double product : products)
-    sum += cut(product);
-  double exact = double(sum) * power(exponent); // of fewer than 53 bits
-  float rounded = exact;
-  if (std::isinf(rounded))
-    return std::abs(exact) < 0x1p128 ? std::copysign(std::numeric_limits<float>::max(), rounded)
-                                     : rounded;
-  if (std::abs(double(rounded)) > std::abs(exact))
-    rounded = std::nextafter(rounded, 0.0f);
-  constexpr int ownBits = 23; // of an f32
-  if (bits < ownBits)
-    rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(rounded) >> (ownBits - bits)
-                                                                           << (ownBits - bits));
-  return rounded;
-}
-
-/// The bits of the largest term's magnitude, and what addition gives where a term is not finite, or
-/// all are 0.
-static std::pair<uint64_t, std::optional<float>> findLargest(ArrayRef<double> products,
-                                                             float before) {
-  uint64_t largest = magnitudeOf(before); // magnitudes are ordered as their bits are
-  for (double product : products)
-    largest = std::max(largest, magnitudeOf(product));
-  if (largest && largest < infinityBits)
-    return {largest, std::nullopt};
-  double special = before;
-  for (double product : products)
-    special += product;
-  return {largest, float(special)};
-}
-
-/// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim",
-/// 2025): products and the sum before are cut off below 2^-25 of the largest of them, added
-/// exactly, and rounded towards zero.
-float atoms::addProducts(ArrayRef<double> products, float before) {
-  auto [largest, special] = findLargest(products, before);
-  if (special)
-    return *special;
-  constexpr int bits = 25;
-  return addCut(products, before, exponentOf(largest) - bits, bits);
-}
-
-/// Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result. How large a
-/// product is its factors' exponents tell: 1.5 times 1.5 is taken to be less than 2.
-float atoms::addSmallProducts(ArrayRef<double> products, int exponent, float before) {
-  if (std::optional<float> special = findLargest(products, before).second)
-    return *special;
-  constexpr int bits = 13;
-  if (before)
-    exponent = std::max(exponent, exponentOf(magnitudeOf(before)));
-  return addCut(products, before, exponent - bits, bits);
-}
-
 /// Operands: four words of rows, two of columns, four sums. `elements` of a word, by `number`.
 template <unsigned elements, float (*element)(uint32_t word, unsigned number)>
 static void multiply(AtomCall &own) {
@@ -165,7 +96,7 @@ static void multiply(AtomCall &own) {
         for (unsigned k = 0; k < depth; ++k)
           products[k] = a[row][k] * b[column][k];
         calls[lane]->result<float>(
-            sum, atoms::addProducts(products, calls[lane]->operand<float>(6 + sum)));
+            sum, addProducts(products, calls[lane]->operand<float>(6 + sum)));
       }
   });
 }
@@ -229,7 +160,7 @@ static void multiplySmall(AtomCall &own) {
                 auto b = uint8_t(calls[column * 4 + t]->operand<uint32_t>(4 + half) >> (8 * byte));
                 products.push_back(rowOf(a) * columnOf(b));
               }
-          total = atoms::addProducts(products, total);
+          total = addProducts(products, total);
         }
         calls[lane]->result<float>(sum, total);
       }

@@ -9,6 +9,8 @@
 
 #include "runtime/emulator/Atoms.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace llvm;
@@ -124,7 +126,7 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
   barrier.before = std::exchange(barrier.now, {});
   ++barrier.phase;
   ++grid.progress;
-  grid.makeReady(std::move(others));
+  grid.makeReady(others);
 }
 
 void Thread::showBarriers() {
@@ -180,7 +182,7 @@ void Grid::tryClusterPhase(uint32_t cluster) {
     other->waiting.waits = false;
   it->second.reset(); // the next arrival is at the next use
   ++progress;
-  makeReady(std::move(others));
+  makeReady(others);
 }
 
 void Grid::endBarriers(const Block &block) {
@@ -218,7 +220,8 @@ Block::Block(Grid &grid, uint32_t index) : grid(grid), index(index), live(grid.n
 Block::~Block() { grid.memory.leaveBlock(shared); }
 
 void Block::tryMeeting(unsigned warp, uint32_t mask, Together together) {
-  LaneCalls calls = {};
+  LaneCalls calls;
+  calls.fill(nullptr);
   unsigned first = warp * warpThreads;
   for (unsigned lane = warpThreads; lane-- > 0;) { // the last mostly come last
     if (!(mask >> lane & 1) || first + lane >= threads.size() ||
@@ -231,7 +234,7 @@ void Block::tryMeeting(unsigned warp, uint32_t mask, Together together) {
     calls[lane] = thread.waiting.call;
   }
   together(calls);
-  std::vector<Thread *> others;
+  SmallVector<Thread *, warpThreads> others;
   for (AtomCall *call : calls) {
     if (!call)
       continue;
@@ -240,7 +243,7 @@ void Block::tryMeeting(unsigned warp, uint32_t mask, Together together) {
       others.push_back(&call->thread);
   }
   ++grid.progress;
-  grid.makeReady(std::move(others));
+  grid.makeReady(others);
 }
 
 /// Lanes do not wait for those that have ended, barriers do.
@@ -310,7 +313,7 @@ uint64_t Grid::random() {
   return state;
 }
 
-void Grid::makeReady(std::vector<Thread *> threads) {
+void Grid::makeReady(MutableArrayRef<Thread *> threads) {
   if (options.seed)
     for (size_t i = threads.size(); i > 1; --i)
       std::swap(threads[i - 1], threads[random() % i]);
@@ -335,7 +338,7 @@ bool Grid::startBlock() {
     thread.fibre.start(stack, runThread, &thread);
     threads.push_back(&thread);
   }
-  makeReady(std::move(threads));
+  makeReady(threads);
   resident.push_back(std::move(block));
   return true;
 }

@@ -267,7 +267,7 @@ public:
   Block &findBlock(uint32_t index);
 
   void makeReady(Thread &thread) { ready.push_back(&thread); }
-  void makeReady(std::vector<Thread *> threads);
+  void makeReady(llvm::MutableArrayRef<Thread *> threads);
   std::string placeText(uint32_t place) const;
 
   /// The thread that runs now on this thread of the host.

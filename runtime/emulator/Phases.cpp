@@ -126,5 +126,5 @@ void Grid::endPhase(TransactionBarrier &barrier) {
   for (Thread *other : others)
     other->waiting.waits = false;
   ++progress;
-  makeReady(std::move(others));
+  makeReady(others);
 }

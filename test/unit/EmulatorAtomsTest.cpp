@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "EmulatorFixture.h"
 #include "runtime/emulator/Atoms.h"
+#include "runtime/emulator/SumOfProducts.h"
 #include <cmath>
 
 using namespace llvm;
@@ -345,7 +346,7 @@ TEST_F(Emulator, SelectsBytesOfWords) {
 TEST_F(Emulator, KeepsThirteenBitsOfSumsOfBytes) {
   constexpr float largest = 1 << 13;
   auto add = [](std::vector<double> products, float before, int exponent = 13) {
-    return atoms::addSmallProducts(products, exponent, before);
+    return addSmallProducts(products, exponent, before);
   };
   EXPECT_EQ(add({largest, 1}, 0), largest + 1);
   EXPECT_EQ(add({largest, 0.5, 0.5}, 0), largest); // each is cut off before they are added
@@ -358,7 +359,7 @@ TEST_F(Emulator, KeepsThirteenBitsOfSumsOfBytes) {
   EXPECT_EQ(add({2.25 * largest, 1, 1}, 0), 2.25f * largest + 2);
   EXPECT_EQ(add({INFINITY, 1}, 1), INFINITY);
   EXPECT_TRUE(std::isnan(add({INFINITY, -INFINITY}, 1)));
-  EXPECT_EQ(atoms::addProducts({largest, 0.5, 0.5}, 0), largest + 1);
+  EXPECT_EQ(addProducts({largest, 0.5, 0.5}, 0), largest + 1);
 }
 
 TEST_F(Emulator, CountsSharedMemory) {
