@@ -95,8 +95,8 @@ static void multiply(AtomCall &own) {
         double products[depth];
         for (unsigned k = 0; k < depth; ++k)
           products[k] = a[row][k] * b[column][k];
-        calls[lane]->result<float>(
-            sum, addProducts(products, calls[lane]->operand<float>(6 + sum)));
+        calls[lane]->result<float>(sum,
+                                   addProducts(products, calls[lane]->operand<float>(6 + sum)));
       }
   });
 }

@@ -47,7 +47,7 @@ inline float addCut(llvm::ArrayRef<double> products, float before, int exponent,
                                      : rounded;
   if (std::abs(double(rounded)) > std::abs(exact))
     rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(rounded) - 1); // the next towards 0
-  constexpr int ownBits = 23; // of an f32
+  constexpr int ownBits = 23;                                             // of an f32
   if (bits < ownBits)
     rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(rounded) >> (ownBits - bits)
                                                                            << (ownBits - bits));
