@@ -98,8 +98,7 @@ public:
       count(*worth, outcome, event);
     }
     if (outcome == "wrong" || outcome == "failed") {
-      if (exit == ExitSuccess)
-        exit = ExitWrongResult;
+      exit = worse(exit, ExitWrongResult);
       notes.push_back((isAdded ? "with " : "without ") + pass +
                       (outcome == "wrong" ? " the result is wrong: " : " it does not run: ") +
                       StringRef(*event.getString("reason")).rtrim().str());

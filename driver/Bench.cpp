@@ -164,16 +164,13 @@ public:
   unsigned passed = 0, failed = 0;
   ExitCode exit = ExitSuccess;
 
-  void worsen(ExitCode code) {
-    if (exit == ExitSuccess || exit == ExitWrongResult || code == ExitInternalError)
-      exit = code;
-  }
+  void worsen(ExitCode code) { exit = worse(exit, code); }
 
   void caseEnded(StringRef path, json::Object event) {
     bool good = event.getBoolean("passed").value_or(false);
     ++(good ? passed : failed);
-    if (!good && exit == ExitSuccess)
-      exit = ExitWrongResult;
+    if (!good)
+      worsen(ExitWrongResult);
     if (::tegula::json) {
       event["file"] = path.str();
       outs() << json::Value(std::move(event)) << '\n';

@@ -17,7 +17,7 @@ using namespace tegula::bench;
 namespace tegula {
 
 void CaseStudies::fail(ExitCode code, StringRef path, StringRef message) {
-  exit = exit == ExitSuccess || code == ExitInternalError ? code : exit;
+  exit = worse(exit, code);
   if (!message.empty())
     errs() << "tegula: " << path << ": " << message << (message.ends_with("\n") ? "" : "\n");
 }

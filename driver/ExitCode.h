@@ -20,6 +20,30 @@ enum ExitCode {
   ExitInternalError = 70,  ///< a mistake of the compiler; a reproducer has been written
 };
 
+/// What a command exits with that met `before` and then `now`. What is known to be wrong counts
+/// more than what is not decided, and what could not be asked more than either: the numbers are
+/// names, and in no order. Of two that count alike the first one stays.
+inline ExitCode worse(ExitCode before, ExitCode now) {
+  auto weight = [](ExitCode code) {
+    switch (code) {
+    case ExitSuccess:
+      return 0;
+    case ExitUndecided:
+      return 1;
+    case ExitWrongResult:
+      return 2;
+    case ExitWrongProgram:
+    case ExitWrongCall:
+    case ExitMissingResource:
+      return 3;
+    case ExitInternalError:
+      return 4;
+    }
+    return 4;
+  };
+  return weight(now) > weight(before) ? now : before;
+}
+
 } // namespace tegula
 
 #endif // TEGULA_DRIVER_EXITCODE_H

@@ -421,7 +421,7 @@ static ExitCode answer(const Question &question, json::Object &certificate, std:
     }
     certificate["equal"] = prove::toJson(judgement, question.seed);
     words += prove::toText(judgement);
-    code = std::max(code, codeOf(judgement.verdict));
+    code = worse(code, codeOf(judgement.verdict));
   }
   words += leftOut(question, first, second);
   certificate["sha256"] = std::move(hashes);

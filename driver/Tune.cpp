@@ -144,8 +144,8 @@ private:
     }
     if (outcome == "timed")
       return row(choice, *event.getNumber("seconds"), "  " + share(event));
-    if (outcome != "dropped" && exit == ExitSuccess)
-      exit = ExitWrongResult;
+    if (outcome != "dropped")
+      exit = worse(exit, ExitWrongResult);
     if (!json)
       outs() << "  " << left_justify(choice, 44) << outcome << ": "
              << event.getString("reason")->rtrim() << '\n';
