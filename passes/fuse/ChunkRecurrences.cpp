@@ -32,9 +32,6 @@ static constexpr double operationsPerMicrosecond = 55000, operationsOfElement = 
 /// The same where each element has a decay of its own: kimi_delta_attention's 2048 steps take 22 ms
 /// of an H200, those of gated_delta_rule, twice as many elements, 2.8 ms.
 static constexpr double operationsOfDecayedElement = 64;
-/// Of forward substitution, for each term: chains of steps that wait for each other. 1.07e9 terms
-/// of gated_delta_rule take 7,300 us of an H200, 2.7e8 of kimi_delta_attention 2,600.
-static constexpr double operationsOfTerm = 60;
 static constexpr double bytesPerMicrosecond = 2e6;
 /// Small products: of bf16, and of f32 in split precision.
 static constexpr double flopsPerMicrosecond = 1.5e8, flopsOfF32PerMicrosecond = 2e7;
@@ -85,30 +82,54 @@ static double timeOfSteps(const LoopSizes &sizes) {
          (stepMicroseconds + points * sizes.summed * operations / operationsPerMicrosecond);
 }
 
+namespace {
+/// What chunks take: bytes of temporaries, operations and launches.
+struct ChunkCosts {
+  double bytes = 0, flops = 0, flopsOfF32 = 0, scalarOperations = 0, launches = 0;
+};
+} // namespace
+
+/// Values that correct each other: inverses of matrices of chunks, products with them, and two
+/// launches for each chunk.
+static void addCorrection(ChunkCosts &costs, const LoopSizes &sizes, double bytes, double length) {
+  double chunks = std::ceil(sizes.steps / length), matrices = sizes.batch * chunks,
+         block = double(stepsOfBlock(int64_t(length)));
+  // The matrix and its inverse are f32; the inverse is kept for two products.
+  costs.bytes += matrices * length * (length * (8 + 2 * bytes) + 4 * sizes.columns) +
+                 matrices * length * sizes.summed * bytes;
+  costs.scalarOperations += matrices * length * block * (block - 1) / 2 * operationsOfElement;
+  for (double size = block; size < length; size *= 2) {
+    costs.bytes += 4 * matrices * length * size / 2;
+    costs.flopsOfF32 += matrices * 2 * length * size * size;
+    costs.launches += 2;
+  }
+  costs.flops += 2 * matrices * length * length * (sizes.summed + sizes.columns);
+  costs.launches += 5 + 2 * chunks;
+}
+
 /// Nothing where temporaries take too much memory.
 static std::optional<double> timeOfChunks(const LoopSizes &sizes, bool isBF16, double length) {
   double chunks = std::ceil(sizes.steps / length), bytes = isBF16 ? 2 : 4;
   double elements = sizes.batch * chunks * sizes.summed * sizes.columns;
-  double kept = elements * (4 + bytes) + sizes.readouts * chunks * length * length * bytes +
+  ChunkCosts costs;
+  costs.bytes = elements * (4 + bytes) + sizes.readouts * chunks * length * length * bytes +
                 sizes.batch * sizes.steps * (sizes.summed + sizes.columns) * bytes;
-  if (kept > maxBytes)
-    return std::nullopt;
-  double fixed = 0;
-  double flops = 2 * chunks * length *
-                 (elements / chunks + sizes.readouts * (length * (sizes.summed + sizes.columns) +
-                                                        sizes.summed * sizes.columns));
-  if (sizes.isCorrected) {
-    // Forward substitution by scalar code, and launches for each chunk.
-    double solved = sizes.batch * sizes.steps * length / 2 * (sizes.summed + sizes.columns);
-    fixed += 2 * chunks * launchMicroseconds +
-             solved * operationsOfTerm / (operationsPerMicrosecond * device::multiprocessors);
-  }
+  costs.flops = 2 * chunks * length *
+                (elements / chunks + sizes.readouts * (length * (sizes.summed + sizes.columns) +
+                                                       sizes.summed * sizes.columns));
+  costs.launches = 7;
+  if (sizes.isCorrected)
+    addCorrection(costs, sizes, bytes, length);
   // Scores by scalar code: an exponential and reads for each term.
   if (sizes.isChannelwise)
-    fixed += sizes.readouts * chunks * length * length / 2 * sizes.summed * operationsOfElement /
-             (operationsPerMicrosecond * device::multiprocessors);
-  return fixed + 7 * launchMicroseconds + 2 * kept / bytesPerMicrosecond +
-         flops / (isBF16 ? flopsPerMicrosecond : flopsOfF32PerMicrosecond);
+    costs.scalarOperations +=
+        sizes.readouts * chunks * length * length / 2 * sizes.summed * operationsOfElement;
+  if (costs.bytes > maxBytes)
+    return std::nullopt;
+  return costs.launches * launchMicroseconds + 2 * costs.bytes / bytesPerMicrosecond +
+         costs.scalarOperations / (operationsPerMicrosecond * device::multiprocessors) +
+         costs.flopsOfF32 / flopsOfF32PerMicrosecond +
+         costs.flops / (isBF16 ? flopsPerMicrosecond : flopsOfF32PerMicrosecond);
 }
 
 namespace {

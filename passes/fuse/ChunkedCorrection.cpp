@@ -18,72 +18,93 @@ void ChunkedCorrection::writeCorrectedStates() {
   LinearReadout &readout = found.readouts[correction.readout];
   Type f32 = builder.getF32Type();
   keys = operandOf(found.key, found.axes, found.axes, "keys");
-  Scores one = writeScores(readout, f32);
-  SmallVector<Value> own(readout.statement.getAxes()), columns;
+  SmallVector<Value> own(readout.statement.getAxes()), columns, factors, weights;
   SmallVector<Value> summed(readout.reduce.getAxes());
   for (unsigned dim : found.dimsOfKind(Dim::Column))
     columns.push_back(readout.axes[dim]);
-  Operand base = operandOf(correction.base, own, readout.axes, "base", f32),
-          scale = operandOf(correction.scale, own, readout.axes, "scale", f32);
-  ChunkTensor fixed = solve(one, scale, columns, "fixed", [&](Place &place) {
-    return signedProduct(place, base, correction.baseIsNegative);
+  // Factors that have no columns go to the inverse: those that have some are often a tensor as it
+  // is.
+  for (Value factor : correction.base)
+    (axesAmong(columns, {factor}).empty() ? weights : factors).push_back(factor);
+  auto weightOf = [&](ArrayRef<Value> of, StringRef name) {
+    return of.empty() ? Operand() : operandOf(of, own, readout.axes, name, f32);
+  };
+  Operand scale = weightOf(correction.scale, "scale"), weight = weightOf(weights, "weight"),
+          base = operandOf(factors, own, readout.axes, "base");
+  Scores one = writeScores(readout, f32, [&](Place &place, Value step, Value score) {
+    return signedProduct(place, scale, step, correction.scaleIsNegative, score);
   });
-  ChunkTensor turned = solve(one, scale, summed, "turned", [&](Place &place) {
-    Value query = valueOf(place, one.query, place.step);
-    if (Value decay = decayBetween(place, 0, seenBy(readout, place.step)))
-      query = arith::MulFOp::create(place.builder, loc, decay, query);
-    return signedProduct(place, scale, correction.scaleIsNegative != readout.isNegative, query);
-  });
-  walkChunks(readout, fixed, rounded(turned));
+  ChunkTensor inverse = writeInverse(one.scores);
+  ChunkTensor fixed =
+      solve(readout,
+            weighted(inverse,
+                     [&](Place &place, Value from, Value value) {
+                       return signedProduct(place, weight, from, correction.baseIsNegative, value);
+                     }),
+            base, columns, "fixed", f32);
+  Operand query = one.query;
+  if (isChannelwise())
+    query.kept =
+        keep(readout.query, axesOfReadout(readout), readout.axes, true, "seen", {}, &readout);
+  bool isNegative = correction.scaleIsNegative != readout.isNegative;
+  ChunkTensor turned = solve(
+      readout,
+      weighted(inverse,
+               [&](Place &place, Value from, Value value) {
+                 if (Value decay =
+                         isChannelwise() ? Value() : decayBetween(place, 0, seenBy(readout, from)))
+                   value = arith::MulFOp::create(place.builder, loc, value, decay);
+                 return signedProduct(place, scale, from, isNegative, value);
+               }),
+      query, summed, "turned", element);
+  walkChunks(readout, fixed, turned);
 }
 
-ChunkTensor ChunkedCorrection::solve(Scores &one, const Operand &scale, ArrayRef<Value> columns,
-                                     StringRef name, llvm::function_ref<Value(Place &)> first) {
-  LinearReadout &readout = *one.readout;
+Value ChunkedCorrection::signedProduct(Place &place, const Operand &weight, Value step,
+                                       bool isNegative, Value value) {
+  if (weight.kept || !weight.factors.empty())
+    value = arith::MulFOp::create(place.builder, loc, value, valueOf(place, weight, step));
+  return isNegative ? Value(arith::NegFOp::create(place.builder, loc, value)) : value;
+}
+
+ChunkTensor ChunkedCorrection::weighted(const ChunkTensor &inverse,
+                                        llvm::function_ref<Value(Place &, Value, Value)> weigh) {
+  ChunkTensor made = inverse;
+  made.tensor = makeTemp(inverse.leading, true, {length, length}, {}, element, "weighted");
+  Value steps[2];
+  Place place = open(inverse.leading, true, {stepAxis(), stepAxis("from")}, steps);
+  alignAxes(place, found.readouts[found.correction->readout]);
+  OpBuilder &b = place.builder;
+  Value isBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, steps[1], steps[0]);
+  SmallVector<ValueExpr> where = subscripts(place, inverse.leading, place.chunk,
+                                            {ValueExpr(steps[0]), ValueExpr(steps[1])}, {});
+  Value value = ReadOp::create(b, loc, inverse.tensor, where);
+  value = arith::SelectOp::create(b, loc, isBelow, weigh(place, steps[1], value), number(b, 0));
+  WriteOp::create(b, loc, value, made.tensor, where);
+  eraseUnusedOps(*b.getBlock());
+  return made;
+}
+
+ChunkTensor ChunkedCorrection::solve(const LinearReadout &readout, const ChunkTensor &matrix,
+                                     const Operand &right, ArrayRef<Value> columns, StringRef name,
+                                     Type type) {
   ChunkTensor made;
   for (unsigned dim : found.dimsOfKind(Dim::Batch))
     made.leading.push_back(readout.axes[dim]);
   made.trailing.append(columns.begin(), columns.end());
-  made.tensor = makeTemp(made.leading, true, {length}, columns, builder.getF32Type(), name);
-  inLoop("step", length, [&](Value step) {
-    SmallVector<Value> own(columns.size());
-    Place place = open(made.leading, true, specsOf(columns), own.data());
-    place.map.map(columns, own);
-    setStep(place, step);
-    alignAxes(place, readout);
-    Value sum = sumOver(place, {AxisSpec{"from", 0, ValueExpr(step)}},
-                        [&](Place &at, ReduceOp reduce) -> Value {
-                          ValueExpr from = Value(reduce.getAxes()[0]);
-                          Value score = readAt(at, one.scores, {ValueExpr(step), from});
-                          Value solved = readAt(at, made, {from});
-                          return arith::MulFOp::create(at.builder, loc, score, solved);
-                        });
-    sum = signedProduct(place, scale, found.correction->scaleIsNegative, sum);
-    writeAt(place, made, arith::AddFOp::create(place.builder, loc, first(place), sum));
-  });
-  return made;
-}
-
-Value ChunkedCorrection::signedProduct(Place &place, const Operand &operand, bool isNegative,
-                                       Value other) {
-  Value value = valueOf(place, operand, place.step);
-  if (other)
-    value = arith::MulFOp::create(place.builder, loc, value, other);
-  return isNegative ? Value(arith::NegFOp::create(place.builder, loc, value)) : value;
-}
-
-ChunkTensor ChunkedCorrection::rounded(const ChunkTensor &from) {
-  if (element.isF32())
-    return from;
-  ChunkTensor made = from;
-  made.tensor = makeTemp(from.leading, true, {length}, from.trailing, element, "rounded");
+  made.tensor = makeTemp(made.leading, true, {length}, columns, type, name);
   SmallVector<AxisSpec> specs{stepAxis()};
-  llvm::append_range(specs, specsOf(from.trailing));
+  llvm::append_range(specs, specsOf(columns));
   SmallVector<Value> own(specs.size());
-  Place place = open(from.leading, true, specs, own.data());
-  place.map.map(from.trailing, ArrayRef(own).drop_front());
+  Place place = open(made.leading, true, specs, own.data());
+  place.map.map(columns, ArrayRef(own).drop_front());
   place.step = own[0];
-  writeAt(place, made, readAt(place, from, {ValueExpr(place.step)}));
+  Value sum = sumOver(place, {stepAxis("from")}, [&](Place &at, ReduceOp reduce) -> Value {
+    Value from = reduce.getAxes()[0];
+    Value factor = readAt(at, matrix, {ValueExpr(place.step), ValueExpr(from)});
+    return arith::MulFOp::create(at.builder, loc, factor, valueOf(at, right, from));
+  });
+  writeAt(place, made, sum);
   return made;
 }
 

@@ -31,7 +31,9 @@ void ChunkedReadouts::writeReadouts(ParallelOp statement) {
   });
 }
 
-ChunkedReadouts::Scores ChunkedReadouts::writeScores(LinearReadout &readout, Type type) {
+ChunkedReadouts::Scores
+ChunkedReadouts::writeScores(LinearReadout &readout, Type type,
+                             llvm::function_ref<Value(Place &, Value, Value)> finish) {
   SmallVector<Value> axes = axesOfReadout(readout);
   Scores made{&readout, operandOf(readout.query, axes, readout.axes, "queries"), {}, {}, {}};
   for (Value axis : readout.statement.getAxes()) {
@@ -62,6 +64,8 @@ ChunkedReadouts::Scores ChunkedReadouts::writeScores(LinearReadout &readout, Typ
   OpBuilder &b = place.builder;
   if (readout.isNegative != found.isNegative)
     sum = arith::NegFOp::create(b, loc, sum);
+  if (finish)
+    sum = finish(place, steps[0], sum);
   if (isChannelwise()) {
     auto statement = cast<AxesOp>(b.getBlock()->getParentOp());
     setAxisRange(statement, statement.getAxes().size() - 1, 0, seenBy(readout, steps[0]));

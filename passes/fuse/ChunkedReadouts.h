@@ -33,7 +33,10 @@ protected:
   Operand keys, values;
 
   void writeReadouts(tgl::ParallelOp statement);
-  Scores writeScores(LinearReadout &readout, mlir::Type type);
+  /// `finish`, if there is one, changes the score of a step.
+  Scores writeScores(LinearReadout &readout, mlir::Type type,
+                     llvm::function_ref<mlir::Value(Place &, mlir::Value step, mlir::Value score)>
+                         finish = nullptr);
 
 private:
   /// Scores of steps that a step does not see are 0.

@@ -77,10 +77,13 @@ tgl.kernel @both(%q: !tgl.tensor<[B, T, K], f32> {tgl.name = "q", tgl.role = "in
 // The delta rule: a readout before the update corrects the value. A loop over chunks has two products.
 // CHECK-LABEL: tgl.kernel @delta
 // CHECK: tgl.temp "scores" : !tgl.tensor<[B, (T + 3) floordiv 4, 4, 4], f32>
+// CHECK: %[[INVERSE:.*]] = tgl.temp "inverse" : !tgl.tensor<[B, (T + 3) floordiv 4, 4, 4], f32>
+// CHECK-NOT: tgl.temp "beside"
+// CHECK: tgl.read %[[INVERSE]]
 // CHECK: %[[FIXED:.*]] = tgl.temp "fixed"
-// CHECK: tgl.for %step = 0 to 4 {
+// CHECK: tgl.reduce sum
 // CHECK: %[[TURNED:.*]] = tgl.temp "turned"
-// CHECK: tgl.for %step = 0 to 4 {
+// CHECK: tgl.reduce sum
 // CHECK: tgl.for %chunk = 0 to (T + 3) floordiv 4 {
 // CHECK: tgl.read %[[TURNED]]
 // CHECK: tgl.read %[[FIXED]]
