@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/fuse/ChunkedInverse.h"
 #include "passes/fuse/ChunkedLoop.h"
 #include "target/DeviceFacts.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -42,7 +43,8 @@ namespace {
 /// Sizes of the loop that are known when compiling.
 struct LoopSizes {
   double steps, batch = 1, summed = 1, columns = 1;
-  double readouts = 0; ///< rows of queries for each step, over the batch
+  double readouts = 0;   ///< rows of queries for each step, over the batch
+  double statements = 0; ///< that read the state
   bool isCorrected = false, isChannelwise = false;
 };
 } // namespace
@@ -71,6 +73,7 @@ static std::optional<LoopSizes> sizesOf(const LinearRecurrence &found) {
     if (!points)
       return std::nullopt;
     sizes.readouts += double(*points) / std::max(1.0, sizes.columns);
+    ++sizes.statements;
   }
   return sizes;
 }
@@ -93,7 +96,7 @@ struct ChunkCosts {
 /// launches for each chunk.
 static void addCorrection(ChunkCosts &costs, const LoopSizes &sizes, double bytes, double length) {
   double chunks = std::ceil(sizes.steps / length), matrices = sizes.batch * chunks,
-         block = double(stepsOfBlock(int64_t(length)));
+         block = double(stepsOfBlock(int64_t(length), stepsOfSubstitution));
   // The matrix and its inverse are f32; the inverse is kept for two products.
   costs.bytes += matrices * length * (length * (8 + 2 * bytes) + 4 * sizes.columns) +
                  matrices * length * sizes.summed * bytes;
@@ -105,6 +108,18 @@ static void addCorrection(ChunkCosts &costs, const LoopSizes &sizes, double byte
   }
   costs.flops += 2 * matrices * length * length * (sizes.summed + sizes.columns);
   costs.launches += 5 + 2 * chunks;
+}
+
+/// Scores with decays of channels: an exponential and reads for each term of blocks on the
+/// diagonal; beside it products of keys and queries that are kept for each size of blocks.
+static void addChannels(ChunkCosts &costs, const LoopSizes &sizes, double bytes, double length) {
+  double steps = std::ceil(sizes.steps / length) * length,
+         block = double(stepsOfBlock(int64_t(length), stepsOfScalarScores));
+  costs.scalarOperations += sizes.readouts * steps * block / 2 * sizes.summed * operationsOfElement;
+  for (double size = block; size < length; size *= 2) {
+    costs.bytes += (sizes.readouts + sizes.batch) * steps / 2 * sizes.summed * bytes;
+    costs.launches += 2 * sizes.statements + 1;
+  }
 }
 
 /// Nothing where temporaries take too much memory.
@@ -120,10 +135,8 @@ static std::optional<double> timeOfChunks(const LoopSizes &sizes, bool isBF16, d
   costs.launches = 7;
   if (sizes.isCorrected)
     addCorrection(costs, sizes, bytes, length);
-  // Scores by scalar code: an exponential and reads for each term.
   if (sizes.isChannelwise)
-    costs.scalarOperations +=
-        sizes.readouts * chunks * length * length / 2 * sizes.summed * operationsOfElement;
+    addChannels(costs, sizes, bytes, length);
   if (costs.bytes > maxBytes)
     return std::nullopt;
   return costs.launches * launchMicroseconds + 2 * costs.bytes / bytesPerMicrosecond +

@@ -31,36 +31,29 @@ void ChunkedCorrection::writeCorrectedStates() {
   };
   Operand scale = weightOf(correction.scale, "scale"), weight = weightOf(weights, "weight"),
           base = operandOf(factors, own, readout.axes, "base");
-  Scores one = writeScores(readout, f32, [&](Place &place, Value step, Value score) {
+  Scores one = writeScores(readout, f32, [&](Place &place, const ValueExpr &step, Value score) {
     return signedProduct(place, scale, step, correction.scaleIsNegative, score);
   });
   ChunkTensor inverse = writeInverse(one.scores);
-  ChunkTensor fixed =
-      solve(readout,
-            weighted(inverse,
-                     [&](Place &place, Value from, Value value) {
-                       return signedProduct(place, weight, from, correction.baseIsNegative, value);
-                     }),
-            base, columns, "fixed", f32);
+  auto ofBase = [&](Place &place, Value from, Value value) {
+    return signedProduct(place, weight, from, correction.baseIsNegative, value);
+  };
+  auto ofQuery = [&](Place &place, Value from, Value value) {
+    if (Value decay = isChannelwise() ? Value() : decayBetween(place, 0, seenBy(readout, from)))
+      value = arith::MulFOp::create(place.builder, loc, value, decay);
+    return signedProduct(place, scale, from, correction.scaleIsNegative != readout.isNegative,
+                         value);
+  };
   Operand query = one.query;
   if (isChannelwise())
     query.kept =
         keep(readout.query, axesOfReadout(readout), readout.axes, true, "seen", {}, &readout);
-  bool isNegative = correction.scaleIsNegative != readout.isNegative;
-  ChunkTensor turned = solve(
-      readout,
-      weighted(inverse,
-               [&](Place &place, Value from, Value value) {
-                 if (Value decay =
-                         isChannelwise() ? Value() : decayBetween(place, 0, seenBy(readout, from)))
-                   value = arith::MulFOp::create(place.builder, loc, value, decay);
-                 return signedProduct(place, scale, from, isNegative, value);
-               }),
-      query, summed, "turned", element);
+  ChunkTensor fixed = solve(readout, weighted(inverse, ofBase), base, columns, "fixed", f32),
+              turned = solve(readout, weighted(inverse, ofQuery), query, summed, "turned", element);
   walkChunks(readout, fixed, turned);
 }
 
-Value ChunkedCorrection::signedProduct(Place &place, const Operand &weight, Value step,
+Value ChunkedCorrection::signedProduct(Place &place, const Operand &weight, const ValueExpr &step,
                                        bool isNegative, Value value) {
   if (weight.kept || !weight.factors.empty())
     value = arith::MulFOp::create(place.builder, loc, value, valueOf(place, weight, step));
@@ -101,7 +94,7 @@ ChunkTensor ChunkedCorrection::solve(const LinearReadout &readout, const ChunkTe
   place.step = own[0];
   Value sum = sumOver(place, {stepAxis("from")}, [&](Place &at, ReduceOp reduce) -> Value {
     Value from = reduce.getAxes()[0];
-    Value factor = readAt(at, matrix, {ValueExpr(place.step), ValueExpr(from)});
+    Value factor = readAt(at, matrix, {place.step, ValueExpr(from)});
     return arith::MulFOp::create(at.builder, loc, factor, valueOf(at, right, from));
   });
   writeAt(place, made, sum);

@@ -27,8 +27,8 @@ protected:
 
 private:
   /// `value` times the weight at a step, or times -1 of that; a weight without factors is 1.
-  mlir::Value signedProduct(Place &place, const Operand &weight, mlir::Value step, bool isNegative,
-                            mlir::Value value);
+  mlir::Value signedProduct(Place &place, const Operand &weight, const tgl::ValueExpr &step,
+                            bool isNegative, mlir::Value value);
   /// The inverse in the type that products take, its columns times what `weigh` says for their
   /// steps, and 0 above its diagonal.
   ChunkTensor weighted(const ChunkTensor &inverse,

@@ -128,13 +128,19 @@ bool ChunkedFactors::isDecayAxis(Value axis, ArrayRef<Value> axesByDim) {
   return at != axesByDim.end() && llvm::is_contained(decayAxes, found.axes[at - axesByDim.begin()]);
 }
 
-ChunkTensor ChunkedFactors::keep(ArrayRef<Value> factors, ArrayRef<Value> axes,
-                                 ArrayRef<Value> axesByDim, bool isDecayed, StringRef name,
-                                 Type type, const LinearReadout *readout) {
+ChunkTensor ChunkedFactors::axesFor(ArrayRef<Value> factors, ArrayRef<Value> axes,
+                                    ArrayRef<Value> axesByDim, bool isDecayed) {
   ChunkTensor made;
   for (Value axis : axes)
     if (!axesAmong({axis}, factors).empty() || (isDecayed && isDecayAxis(axis, axesByDim)))
       (isColumnOrSummed(axis, axesByDim) ? made.trailing : made.leading).push_back(axis);
+  return made;
+}
+
+ChunkTensor ChunkedFactors::keep(ArrayRef<Value> factors, ArrayRef<Value> axes,
+                                 ArrayRef<Value> axesByDim, bool isDecayed, StringRef name,
+                                 Type type, const LinearReadout *readout) {
+  ChunkTensor made = axesFor(factors, axes, axesByDim, isDecayed);
   made.tensor = makeTemp(made.leading, true, {length}, made.trailing, type ? type : element, name);
   for (bool isRest : {false, true}) {
     if (isRest && isWhole)
@@ -155,14 +161,12 @@ ChunkTensor ChunkedFactors::keep(ArrayRef<Value> factors, ArrayRef<Value> axes,
       if (readout)
         alignAxes(place, *readout);
       if (isDecayed)
-        decay = readout
-                    ? decayBetween(place, 0, seenBy(*readout, place.step))
-                    : decayBetween(place, ValueExpr(place.step) + ValueExpr(1), endOf(place.chunk));
+        decay = readout ? decayBetween(place, 0, seenBy(*readout, place.step))
+                        : decayBetween(place, place.step + ValueExpr(1), endOf(place.chunk));
       value = product(place, factors, decay);
     }
-    WriteOp::create(
-        place.builder, loc, value, made.tensor,
-        subscripts(place, made.leading, place.chunk, {ValueExpr(place.step)}, made.trailing));
+    WriteOp::create(place.builder, loc, value, made.tensor,
+                    subscripts(place, made.leading, place.chunk, {place.step}, made.trailing));
     eraseUnusedOps(*place.builder.getBlock());
   }
   return made;
@@ -178,10 +182,10 @@ ChunkedFactors::Operand ChunkedFactors::operandOf(ArrayRef<Value> factors, Array
   return operand;
 }
 
-Value ChunkedFactors::valueOf(Place &place, const Operand &operand, Value step) {
+Value ChunkedFactors::valueOf(Place &place, const Operand &operand, const ValueExpr &step) {
   Place at = place.inside(*place.builder.getBlock());
   setStep(at, step);
   if (operand.kept)
-    return readAt(at, *operand.kept, {ValueExpr(step)});
+    return readAt(at, *operand.kept, {step});
   return product(at, operand.factors);
 }

@@ -41,6 +41,9 @@ protected:
   void writeDecays();
   /// The product of the decays of a chunk's steps from `from` to before `to`; null: it is 1.
   mlir::Value decayBetween(Place &place, const tgl::ValueExpr &from, const tgl::ValueExpr &to);
+  /// A tensor over the axes along which the factors vary, or decays do, without its tensor.
+  ChunkTensor axesFor(llvm::ArrayRef<mlir::Value> factors, llvm::ArrayRef<mlir::Value> axes,
+                      llvm::ArrayRef<mlir::Value> axesByDim, bool isDecayed);
   /// The product of factors for all steps, if `isDecayed` times decays of the chunk's steps: those
   /// that follow up to its end, or, for a readout, all from its begin that it sees. Steps that the
   /// last chunk lacks have zeros.
@@ -51,7 +54,7 @@ protected:
   Operand operandOf(llvm::ArrayRef<mlir::Value> factors, llvm::ArrayRef<mlir::Value> axes,
                     llvm::ArrayRef<mlir::Value> axesByDim, llvm::StringRef name,
                     mlir::Type type = {});
-  mlir::Value valueOf(Place &place, const Operand &operand, mlir::Value step);
+  mlir::Value valueOf(Place &place, const Operand &operand, const tgl::ValueExpr &step);
 
 private:
   llvm::SmallVector<mlir::Value> decayLeading, decayTrailing; // of a batch; summed ones

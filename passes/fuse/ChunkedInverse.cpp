@@ -8,26 +8,16 @@
 #include "passes/fuse/ChunkedInverse.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "passes/fuse/ChunkedLoop.h"
 
 using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// Steps that are solved for one after the other. Blocks of 32 would be four times the code.
-static constexpr int64_t mostStepsOfBlock = 16;
-
-int64_t tegula::stepsOfBlock(int64_t length) {
-  while (length > mostStepsOfBlock && length % 2 == 0)
-    length /= 2;
-  return length;
-}
-
 ChunkTensor ChunkedInverse::writeInverse(const ChunkTensor &matrix) {
   ChunkTensor inverse = matrix;
   inverse.tensor =
       makeTemp(matrix.leading, true, {length, length}, {}, builder.getF32Type(), "inverse");
-  int64_t size = stepsOfBlock(length);
+  int64_t size = stepsOfBlock(length, stepsOfSubstitution);
   if (size < length)
     clearAbove(inverse, size);
   invertBlocks(matrix, inverse, size);

@@ -39,10 +39,6 @@ namespace tegula {
 /// chunks and scores may be rounded to it (SPEC 6.9).
 bool roundsToBF16(const LinearRecurrence &found);
 
-/// Steps of the blocks on the diagonal of matrices of a chunk: `length`, or a half of it, and so
-/// on.
-int64_t stepsOfBlock(int64_t length);
-
 /// Replaces the loop by statements over chunks of `length` steps.
 void writeInChunks(LinearRecurrence &found, int64_t length);
 

@@ -25,75 +25,9 @@ void ChunkedReadouts::writeReadouts(ParallelOp statement) {
   writeAllSteps(statement, [&](Place &place, Operation *op) -> Value {
     for (Scores &one : all)
       if (one.readout->reduce == op)
-        return one.result ? readAt(place, *one.result, {ValueExpr(place.step)})
-                          : resultOf(place, one);
+        return one.result ? readAt(place, *one.result, {place.step}) : resultOf(place, one);
     return {};
   });
-}
-
-ChunkedReadouts::Scores
-ChunkedReadouts::writeScores(LinearReadout &readout, Type type,
-                             llvm::function_ref<Value(Place &, Value, Value)> finish) {
-  SmallVector<Value> axes = axesOfReadout(readout);
-  Scores made{&readout, operandOf(readout.query, axes, readout.axes, "queries"), {}, {}, {}};
-  for (Value axis : readout.statement.getAxes()) {
-    const auto *dim = llvm::find(readout.axes, axis);
-    bool isOwn = !axesAmong({axis}, readout.query).empty();
-    if (dim != readout.axes.end())
-      isOwn = found.dims[dim - readout.axes.begin()] == Dim::Batch;
-    if (isOwn)
-      made.scores.leading.push_back(axis);
-  }
-  made.scores.tensor = makeTemp(made.scores.leading, true, {length, length}, {}, type, "scores");
-  Value steps[2];
-  Place place = open(made.scores.leading, true, {stepAxis(), stepAxis("from")}, steps);
-  alignAxes(place, readout);
-  SmallVector<Value> summed(readout.reduce.getAxes());
-  Value sum = sumOver(place, specsOf(summed), [&](Place &at, ReduceOp reduce) -> Value {
-    for (auto [axis, own] : llvm::zip_equal(summed, reduce.getAxes()))
-      at.map.map(axis, Value(own));
-    alignAxes(at, readout);
-    Value query = valueOf(at, made.query, steps[0]), key = valueOf(at, keys, steps[1]);
-    Value term = arith::MulFOp::create(at.builder, loc, query, key);
-    if (isChannelwise())
-      term = arith::MulFOp::create(
-          at.builder, loc, term,
-          decayBetween(at, ValueExpr(steps[1]) + ValueExpr(1), seenBy(readout, steps[0])));
-    return term;
-  });
-  OpBuilder &b = place.builder;
-  if (readout.isNegative != found.isNegative)
-    sum = arith::NegFOp::create(b, loc, sum);
-  if (finish)
-    sum = finish(place, steps[0], sum);
-  if (isChannelwise()) {
-    auto statement = cast<AxesOp>(b.getBlock()->getParentOp());
-    setAxisRange(statement, statement.getAxes().size() - 1, 0, seenBy(readout, steps[0]));
-    writeNoScores(made.scores, readout);
-  } else {
-    if (Value decay =
-            decayBetween(place, ValueExpr(steps[1]) + ValueExpr(1), seenBy(readout, steps[0])))
-      sum = arith::MulFOp::create(b, loc, decay, sum);
-    Value isSeen = arith::CmpIOp::create(
-        b, loc, readout.seesStep ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt, steps[1],
-        steps[0]);
-    sum = arith::SelectOp::create(b, loc, isSeen, sum, number(b, 0));
-  }
-  WriteOp::create(b, loc, sum, made.scores.tensor,
-                  subscripts(place, made.scores.leading, place.chunk,
-                             {ValueExpr(steps[0]), ValueExpr(steps[1])}, {}));
-  eraseUnusedOps(*b.getBlock());
-  return made;
-}
-
-void ChunkedReadouts::writeNoScores(const ChunkTensor &scores, const LinearReadout &readout) {
-  Value steps[2];
-  Place place = open(scores.leading, true, {stepAxis(), stepAxis("from")}, steps);
-  auto statement = cast<AxesOp>(place.builder.getBlock()->getParentOp());
-  setAxisRange(statement, statement.getAxes().size() - 1, seenBy(readout, steps[0]), length);
-  WriteOp::create(place.builder, loc, number(place.builder, 0), scores.tensor,
-                  subscripts(place, scores.leading, place.chunk,
-                             {ValueExpr(steps[0]), ValueExpr(steps[1])}, {}));
 }
 
 ChunkTensor ChunkedReadouts::makeResult(const LinearReadout &readout, StringRef name) {
@@ -141,14 +75,14 @@ Value ChunkedReadouts::resultOf(Place &place, Scores &one) {
   Place aligned = place;
   alignAxes(aligned, *one.readout);
   OpBuilder &b = aligned.builder;
-  Value before = readAt(aligned, one.before, {ValueExpr(place.step)});
+  Value before = readAt(aligned, one.before, {place.step});
   Value decay =
       isChannelwise() ? Value() : decayBetween(aligned, 0, seenBy(*one.readout, place.step));
   if (decay)
     before = arith::MulFOp::create(b, loc, decay, before);
   Value own = sumOver(aligned, {stepAxis("from")}, [&](Place &at, ReduceOp reduce) -> Value {
     Value from = reduce.getAxes()[0];
-    Value score = readAt(at, one.scores, {ValueExpr(place.step), ValueExpr(from)});
+    Value score = readAt(at, one.scores, {place.step, ValueExpr(from)});
     Value value = valueOf(at, values, from);
     return arith::MulFOp::create(at.builder, loc, score, value);
   });

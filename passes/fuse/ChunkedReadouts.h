@@ -13,34 +13,20 @@
 #ifndef TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
 #define TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
 
-#include "passes/fuse/ChunkedFactors.h"
+#include "passes/fuse/ChunkedScores.h"
 
 namespace tegula {
 
-class ChunkedReadouts : public ChunkedFactors {
+class ChunkedReadouts : public ChunkedScores {
 protected:
-  /// What the sums of a statement become.
-  struct Scores {
-    LinearReadout *readout;
-    Operand query;
-    ChunkTensor scores, before;
-    std::optional<ChunkTensor> result; ///< where steps are missing in the last chunk
-  };
-
-  using ChunkedFactors::ChunkedFactors;
+  using ChunkedScores::ChunkedScores;
 
   ChunkTensor states; // before each chunk
-  Operand keys, values;
+  Operand values;
 
   void writeReadouts(tgl::ParallelOp statement);
-  /// `finish`, if there is one, changes the score of a step.
-  Scores writeScores(LinearReadout &readout, mlir::Type type,
-                     llvm::function_ref<mlir::Value(Place &, mlir::Value step, mlir::Value score)>
-                         finish = nullptr);
 
 private:
-  /// Scores of steps that a step does not see are 0.
-  void writeNoScores(const ChunkTensor &scores, const LinearReadout &readout);
   /// Axes of the readout's statement: columns behind the step, all others before it.
   ChunkTensor makeResult(const LinearReadout &readout, llvm::StringRef name);
   Place openResult(const ChunkTensor &made, const LinearReadout &readout);

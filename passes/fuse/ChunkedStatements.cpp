@@ -13,6 +13,12 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
+int64_t tegula::stepsOfBlock(int64_t length, int64_t most) {
+  while (length > most && length % 2 == 0)
+    length /= 2;
+  return length;
+}
+
 ChunkedStatements::ChunkedStatements(LinearRecurrence &found, int64_t length)
     : found(found), loop(found.loop), length(length), builder(found.loop), loc(found.loop.getLoc()),
       context(builder.getContext()), count((loop.getHighExpr() - loop.getLowExpr()).expr()),
@@ -75,7 +81,7 @@ ValueExpr ChunkedStatements::stepsOf(Value chunk) {
 }
 
 ValueExpr ChunkedStatements::stepNumber(const Place &place) {
-  return ValueExpr(place.chunk) * ValueExpr(length) + ValueExpr(place.step);
+  return ValueExpr(place.chunk) * ValueExpr(length) + place.step;
 }
 
 Value ChunkedStatements::makeTemp(ArrayRef<Value> leading, bool hasChunk, ArrayRef<int64_t> steps,
@@ -113,9 +119,8 @@ Value ChunkedStatements::readAt(Place &place, const ChunkTensor &from, ArrayRef<
 }
 
 void ChunkedStatements::writeAt(Place &place, const ChunkTensor &made, Value value) {
-  WriteOp::create(
-      place.builder, loc, value, made.tensor,
-      subscripts(place, made.leading, place.chunk, {ValueExpr(place.step)}, made.trailing));
+  WriteOp::create(place.builder, loc, value, made.tensor,
+                  subscripts(place, made.leading, place.chunk, {place.step}, made.trailing));
   eraseUnusedOps(*place.builder.getBlock());
 }
 
@@ -153,7 +158,7 @@ Place ChunkedStatements::open(ArrayRef<Value> axes, bool hasChunk, ArrayRef<Axis
   return place;
 }
 
-void ChunkedStatements::setStep(Place &place, Value step) {
+void ChunkedStatements::setStep(Place &place, const ValueExpr &step) {
   place.step = step;
   ValueExpr number = stepNumber(place);
   ValueExpr variable =

@@ -29,7 +29,8 @@ struct ChunkTensor {
 struct Place {
   mlir::OpBuilder builder;
   mlir::IRMapping map;
-  mlir::Value chunk, step;
+  mlir::Value chunk;
+  tgl::ValueExpr step;
 
   explicit Place(mlir::Block &block) : builder(mlir::OpBuilder::atBlockEnd(&block)) {}
   Place(const Place &) = default;
@@ -39,6 +40,10 @@ struct Place {
     return other;
   }
 };
+
+/// Steps of blocks on the diagonal of a chunk's matrices, two of which are joined until one has all
+/// steps: at most `most` if the length allows that.
+int64_t stepsOfBlock(int64_t length, int64_t most);
 
 class ChunkedStatements {
 protected:
@@ -72,8 +77,8 @@ protected:
   void alignAxes(Place &place, const LinearReadout &readout);
   llvm::SmallVector<mlir::Value> axesOfReadout(const LinearReadout &readout);
   /// The last step, plus one, that the state of a step has seen.
-  static tgl::ValueExpr seenBy(const LinearReadout &readout, mlir::Value step) {
-    return tgl::ValueExpr(step) + tgl::ValueExpr(readout.seesStep ? 1 : 0);
+  static tgl::ValueExpr seenBy(const LinearReadout &readout, const tgl::ValueExpr &step) {
+    return step + tgl::ValueExpr(readout.seesStep ? 1 : 0);
   }
   /// Steps of a chunk that the loop has.
   tgl::ValueExpr stepsOf(mlir::Value chunk);
@@ -97,7 +102,7 @@ protected:
   Place open(llvm::ArrayRef<mlir::Value> axes, bool hasChunk, llvm::ArrayRef<tgl::AxisSpec> more,
              mlir::Value *moreAxes);
   /// The loop variable is that of a step of the place's chunk.
-  void setStep(Place &place, mlir::Value step);
+  void setStep(Place &place, const tgl::ValueExpr &step);
   mlir::Value copy(Place &place, mlir::Value value);
   /// `more` times the factors; `more` may be null.
   mlir::Value product(Place &place, llvm::ArrayRef<mlir::Value> factors, mlir::Value more = {});

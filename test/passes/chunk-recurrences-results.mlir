@@ -18,6 +18,13 @@
 // RUN: tegula-interpret %t.mlir -d B=2,T=5,K=3,V=2 --kernel=channels --against=%s --tolerance=1e-4 --quiet
 // RUN: tegula-interpret %t.mlir -d B=2,T=11,K=3,V=2 --kernel=channels --against=%s --tolerance=1e-4 --quiet
 
+// Chunks of 64 steps have blocks of fewer on the diagonal of their matrices.
+// RUN: tegula-opt %s --tgl-chunk-recurrences=length=64 -o %t.mlir
+// RUN: tegula-interpret %t.mlir -d B=1,T=63,K=3,V=2 --kernel=delta --against=%s --tolerance=1e-4 --quiet
+// RUN: tegula-interpret %t.mlir -d B=1,T=64,K=3,V=2 --kernel=delta --against=%s --tolerance=1e-4 --quiet
+// RUN: tegula-interpret %t.mlir -d B=2,T=67,K=3,V=2 --kernel=delta --against=%s --tolerance=1e-4 --quiet
+// RUN: tegula-interpret %t.mlir -d B=2,T=67,K=3,V=2 --kernel=channels --against=%s --tolerance=1e-4 --quiet
+
 // Chunks of four steps compute what steps do, for any number of them: decays below, above and at 0, states at the begin and
 // the end, a temporary of each step, steps from the last to the first, readouts before and after the update.
 // CHECK-NOT: tgl.for %t
