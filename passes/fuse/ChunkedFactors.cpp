@@ -40,6 +40,42 @@ void ChunkedFactors::writeDecays() {
   };
   logs = make(builder.getF32Type(), "decay_log");
   codes = make(builder.getI32Type(), "decay_code");
+  if (decayHasSteps && !isChannelwise())
+    sumDecays();
+  else
+    walkDecays();
+}
+
+void ChunkedFactors::sumDecays() {
+  ChunkTensor ownLogs, ownCodes;
+  ownLogs.leading = ownCodes.leading = decayLeading;
+  ownLogs.tensor = makeTemp(decayLeading, true, {length}, {}, builder.getF32Type(), "step_log");
+  ownCodes.tensor = makeTemp(decayLeading, true, {length}, {}, builder.getI32Type(), "step_code");
+  Value step;
+  Place each = open(decayLeading, true, {stepAxis()}, &step);
+  auto statement = cast<AxesOp>(each.builder.getBlock()->getParentOp());
+  setAxisRange(statement, statement.getAxes().size() - 1, 0, stepsOf(each.chunk));
+  setStep(each, step);
+  Value log = number(each.builder, 0), code = integer(each.builder, 0);
+  for (Value factor : found.decay)
+    addDecay(each, factor, log, code);
+  for (auto [value, kept] : {std::pair(log, ownLogs.tensor), std::pair(code, ownCodes.tensor)})
+    WriteOp::create(each.builder, loc, value, kept,
+                    subscripts(each, decayLeading, each.chunk, {each.step}, {}));
+  // Steps that the last chunk lacks change nothing.
+  Place place = open(decayLeading, true, {AxisSpec{"step", 0, length + 1}}, &step);
+  ValueExpr behind = ValueExpr::min(step, stepsOf(place.chunk));
+  for (auto [own, sums] : {std::pair(ownLogs, logs), std::pair(ownCodes, codes)}) {
+    Value sum = sumOver(place, {AxisSpec{"from", 0, behind}},
+                        [&, from = own](Place &at, ReduceOp reduce) -> Value {
+                          return readAt(at, from, {Value(reduce.getAxes()[0])});
+                        });
+    WriteOp::create(place.builder, loc, sum, sums,
+                    subscripts(place, decayLeading, place.chunk, {ValueExpr(step)}, {}));
+  }
+}
+
+void ChunkedFactors::walkDecays() {
   SmallVector<Value> channels(decayTrailing.size());
   Place place = open(decayLeading, decayHasSteps, specsOf(decayTrailing), channels.data());
   place.map.map(decayTrailing, channels);

@@ -61,6 +61,10 @@ private:
   bool decayHasSteps = false, decayMayBeNegative = false;
   mlir::Value codes;
 
+  /// Writes them by sums for each step, all of them at once.
+  void sumDecays();
+  /// Writes them step by step: channels are enough points that do so.
+  void walkDecays();
   bool isDecayAxis(mlir::Value axis, llvm::ArrayRef<mlir::Value> axesByDim);
   void addDecay(Place &place, mlir::Value factor, mlir::Value &log, mlir::Value &code);
 };

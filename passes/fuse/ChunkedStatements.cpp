@@ -246,6 +246,7 @@ Value ChunkedStatements::sumOver(Place &place, ArrayRef<AxisSpec> specs,
   body.clear();
   Place inside = place.inside(body);
   Value value = term(inside, sum);
+  sum.getResult().setType(value.getType());
   yield(sum, value);
   return sum;
 }

@@ -6,12 +6,17 @@
 // CHECK-NOT: tgl.temp "S"
 // CHECK: %[[LOGS:.*]] = tgl.temp "decay_log" : !tgl.tensor<[H, 2, 5], f32>
 // CHECK: %[[CODES:.*]] = tgl.temp "decay_code" : !tgl.tensor<[H, 2, 5], i32>
-// CHECK: tgl.parallel (%[[H:.*]] = 0 to H, %[[C:.*]] = 0 to 2) {
-// CHECK: tgl.for %[[L:.*]] = 0 to 4 iter
+// CHECK: %[[OWN:.*]] = tgl.temp "step_log" : !tgl.tensor<[H, 2, 4], f32>
+// CHECK: tgl.parallel (%[[H:.*]] = 0 to H, %[[C:.*]] = 0 to 2, %[[L:.*]] = 0 to 4) {
 // CHECK: tgl.read %g[4*%[[C]] + %[[L]], %[[H]]]
 // CHECK: math.exp
 // CHECK: arith.cmpf oeq
-// CHECK: tgl.write %{{.*}}, %[[LOGS]][%[[H]], %[[C]], %[[L]] + 1]
+// CHECK: tgl.write %{{.*}}, %[[OWN]][%[[H]], %[[C]], %[[L]]]
+// CHECK: tgl.parallel (%[[H:.*]] = 0 to H, %[[C:.*]] = 0 to 2, %[[L:.*]] = 0 to 5) {
+// CHECK: tgl.reduce sum (%[[M:.*]] = 0 to min(%[[L]], 4)) -> f32
+// CHECK-NEXT: tgl.read %[[OWN]][%[[H]], %[[C]], %[[M]]]
+// CHECK: tgl.write %{{.*}}, %[[LOGS]][%[[H]], %[[C]], %[[L]]]
+// CHECK: tgl.reduce sum {{.*}} -> i32
 // CHECK: %[[DECAYED:.*]] = tgl.temp "decayed" : !tgl.tensor<[H, 2, 4, 8], bf16>
 // CHECK: math.exp
 // CHECK: %[[ADDED:.*]] = tgl.temp "added" : !tgl.tensor<[H, 2, 16, 8], f32>
