@@ -24,7 +24,7 @@
 namespace tegula {
 
 /// The most steps that a thread solves for, one after the other. The compiler expects blocks of 16,
-/// and products that join two of them, to take 130 us longer for gated_delta_rule on an H200.
+/// and products that join two of them, to take 100 us longer for gated_delta_rule on an H200.
 inline constexpr int64_t stepsOfSubstitution = 32;
 
 class ChunkedInverse : public ChunkedReadouts {
