@@ -186,15 +186,23 @@ void LoopGenerator::deltaRule() {
   output("o", withBatch({"T", "V"}));
 }
 
-/// A state that decays and to which products are added, for chunks of steps
-/// (tgl-chunk-recurrences): decays are 0, 1 and -1, whose products no logarithm rounds.
+/// A state that decays and to which products are added, of values that it corrects or not, for
+/// chunks of steps (tgl-chunk-recurrences): decays are 0, 1 and -1, whose products no logarithm
+/// rounds.
 void LoopGenerator::linearState() {
   program.sizes.front().second = random.pick<int64_t>({1, 31, 63, 64, 65, 127, 128, 129, 131});
   size("K", {1, 8, 16, 33});
   size("V", {1, 8, 17, 64});
   std::string type = pick({"f32", "bf16"}), b = batch("b, ");
-  for (const char *name : {"q", "k"})
-    input(name, withBatch({"T", "K"}), type);
+  bool isCorrected = random.chance(40);
+  input("q", withBatch({"T", "K"}), type);
+  if (isCorrected) {
+    // A key is one channel: its row becomes the value, whose numbers stay small.
+    input("c", withBatch({"T"}));
+    line("k: " + type + "[" + b + "t, i in K] = where(i64(c[" + b + "t]) % K == i, 1.0, 0.0)");
+  } else {
+    input("k", withBatch({"T", "K"}), type);
+  }
   input("v", withBatch({"T", "V"}), type);
   bool hasSteps = random.chance(70);
   input("g", withBatch(hasSteps ? std::vector<std::string>{"T"} : std::vector<std::string>{}));
@@ -209,8 +217,14 @@ void LoopGenerator::linearState() {
   beginLoop("T");
   if (!isLate)
     line(read);
-  line("S[" + b + "i, j] = " + decay + "S[" + b + "i, j] " + pick({"+", "-"}) + " k[" + b +
-       "t, i]*v[" + b + "t, j]");
+  if (isCorrected) {
+    line("u[" + b + "j] = v[" + b + "t, j] - " + decay + "sum(k[" + b + "t, i]*S[" + b +
+         "i, j] for i)");
+    line("S[" + b + "i, j] = " + decay + "S[" + b + "i, j] + k[" + b + "t, i]*u[" + b + "j]");
+  } else {
+    line("S[" + b + "i, j] = " + decay + "S[" + b + "i, j] " + pick({"+", "-"}) + " k[" + b +
+         "t, i]*v[" + b + "t, j]");
+  }
   if (isLate)
     line(read);
   endLoop();
