@@ -93,7 +93,7 @@ if(TEGULA_SANITIZE)
   target_link_options(tegula_flags INTERFACE -fsanitize=${TEGULA_SANITIZE})
 endif()
 
-# One precompiled header of MLIR's headers (never ours: they change) serves every target.
+# One precompiled header of MLIR's and LLVM's headers (never ours: they change) serves every target.
 file(WRITE ${CMAKE_BINARY_DIR}/TegulaPch.cpp "")
 add_library(tegula_pch OBJECT ${CMAKE_BINARY_DIR}/TegulaPch.cpp)
 target_link_libraries(tegula_pch PRIVATE tegula_flags)
@@ -103,6 +103,7 @@ target_precompile_headers(tegula_pch PRIVATE
   "<mlir/IR/OpImplementation.h>" "<mlir/IR/PatternMatch.h>" "<mlir/IR/AffineExpr.h>"
   "<mlir/Interfaces/SideEffectInterfaces.h>" "<mlir/Pass/Pass.h>" "<mlir/Pass/PassManager.h>"
   "<mlir/Dialect/Arith/IR/Arith.h>" "<mlir/Dialect/Math/IR/Math.h>"
+  "<llvm/IR/IRBuilder.h>" "<llvm/IR/InstIterator.h>" "<llvm/IR/IntrinsicsNVPTX.h>" "<llvm/IR/Module.h>"
   "<llvm/ADT/StringMap.h>" "<llvm/Support/raw_ostream.h>" "<map>" "<memory>" "<optional>"
   "<string>" "<vector>" "<functional>")
 
