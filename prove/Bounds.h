@@ -7,15 +7,18 @@
 //===----------------------------------------------------------------------===//
 //
 // `minimum(maximum(x, 0)*2, 5)` is below 6 whatever x is. A condition that bounds decide has one
-// way alone, so that no point that takes the other one is missing. They hold for all data but nan,
-// which agrees with nothing.
+// way alone, so that no point that takes the other one is missing. They hold for all finite data;
+// nan agrees with nothing. What a condition asks may follow from one value alone in more than one
+// way, as in `x*sigmoid(x) > -1`: then it is asked for each of many pieces of that value's range.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PROVE_BOUNDS_H
 #define TEGULA_PROVE_BOUNDS_H
 
 #include "ir/tgl/Tgl.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <limits>
+#include <optional>
 
 namespace tegula::prove {
 
@@ -26,10 +29,6 @@ struct Bounds {
   static Bounds of(double value) { return {value, value}; }
   static Bounds notNegative() { return {0, std::numeric_limits<double>::infinity()}; }
   bool isKnown() const;
-  /// Whether one of the two is never less than the other one.
-  static bool areOrdered(const Bounds &a, const Bounds &b) {
-    return a.low >= b.high || b.low >= a.high;
-  }
 };
 
 Bounds hull(const Bounds &a, const Bounds &b);
@@ -39,12 +38,27 @@ Bounds negated(const Bounds &a);
 Bounds sum(const Bounds &a, const Bounds &b);
 Bounds product(const Bounds &a, const Bounds &b);
 Bounds quotient(const Bounds &a, const Bounds &b);
-/// By a function of one number, by the name that it has in a trace and, less its dialect, in the
-/// IR.
 Bounds ofFunction(llvm::StringRef name, const Bounds &a);
+/// Of sums of any number of such values.
+Bounds ofSums(const Bounds &a);
 
-/// What is known of a value of the IR from the operations that make it.
-Bounds boundsOf(mlir::Value value, unsigned depth = 0);
+/// How two values stand: -1, 0 or 1 where all of one are less than, the same as or greater than all
+/// of the other; nothing where that differs.
+std::optional<int> orderOf(const Bounds &a, const Bounds &b);
+/// What `lt`, `le`, `gt`, `ge`, `eq` and `ne` say of two values.
+std::optional<bool> compared(llvm::StringRef predicate, const Bounds &a, const Bounds &b);
+/// 1 where the larger (smaller) of two is the second, 0 where it is the first, maybe both.
+std::optional<int> extremeOf(const Bounds &a, const Bounds &b, bool isMax);
+/// 1 where a value is not positive, 0 where it is not negative.
+std::optional<int> signOf(const Bounds &a);
+
+/// Whether `outcomeOn` is one and the same for all pieces of a range.
+bool isOneOnPieces(const Bounds &range,
+                   llvm::function_ref<std::optional<int>(const Bounds &piece)> outcomeOn);
+
+/// Whether a condition has one way alone: a comparison of numbers, a minimum or maximum, what a
+/// select or a sign asks for, and what is made of conditions by `and`, `or` and `xor`.
+bool isDecided(mlir::Operation *op);
 
 } // namespace tegula::prove
 

@@ -14,8 +14,8 @@ using namespace tegula;
 using namespace tegula::prove;
 
 llvm::StringRef tegula::prove::toString(DataKind kind) {
-  static const llvm::StringRef names[] = {"normal",   "large",    "huge", "sparse",
-                                          "positive", "infinite", "ties", "far"};
+  static const llvm::StringRef names[] = {"normal",   "large", "huge", "sparse", "positive",
+                                          "infinite", "ties",  "far",  "tiny"};
   return names[unsigned(kind)];
 }
 
@@ -136,11 +136,27 @@ std::optional<Sizes> tegula::prove::drawSizes(tgl::KernelOp kernel, SizeKind kin
   return std::nullopt;
 }
 
+uint64_t tegula::prove::elementsOf(tgl::KernelOp kernel, const Sizes &sizes) {
+  uint64_t total = 0;
+  for (Type type : kernel.getArgumentTypes()) {
+    auto tensor = dyn_cast<tgl::TglTensorType>(type);
+    auto shape = tensor ? shapeOf(tensor, sizes) : std::nullopt;
+    uint64_t count = shape ? 1 : 0;
+    for (int64_t dim : shape.value_or(llvm::SmallVector<int64_t>()))
+      count = llvm::SaturatingMultiply(count, uint64_t(dim));
+    total = llvm::SaturatingAdd(total, count);
+  }
+  return total;
+}
+
 /// A real of 24 bits, as f32 holds it.
 static Real drawReal(DataKind kind, uint64_t bits) {
   Real share = Real(float(bits >> 40)) * 0x1p-24L; // in [0, 1)
   bool isNegative = bits & 1;
-  Real scale = kind == DataKind::Large ? 20 : kind == DataKind::Huge ? 400 : 2;
+  Real scale = kind == DataKind::Large  ? 20
+               : kind == DataKind::Huge ? 400
+               : kind == DataKind::Tiny ? 0x1p-4L
+                                        : 2;
   if (kind == DataKind::Positive)
     return share + 0x1p-24L;
   Real value = Real(float(share * scale)) + 0x1p-20L;

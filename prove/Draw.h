@@ -24,6 +24,7 @@ enum class DataKind {
   Infinite, // half of the elements are -inf, in runs
   Ties,     // few values, of the programs' constants and small halves, so that many are equal
   Far,      // half of the elements are at or beyond a large constant of the programs, in runs
+  Tiny,     // below 1/16, both signs, where functions of larger numbers are as good as constant
 };
 llvm::StringRef toString(DataKind kind);
 
@@ -76,6 +77,9 @@ std::vector<std::string> boundSizes(tgl::KernelOp kernel);
 /// found.
 std::optional<Sizes> drawSizes(tgl::KernelOp kernel, SizeKind kind, const Sizes &given,
                                uint64_t seed);
+
+/// How many elements the parameters have that are tensors.
+uint64_t elementsOf(tgl::KernelOp kernel, const Sizes &sizes);
 
 /// Data for each parameter that is read.
 struct Point {

@@ -210,8 +210,11 @@ private:
     double degree = 1;
     for (const Trial &trial : judgement.trials)
       degree = std::max(degree, trial.degree);
-    // Schwartz and Zippel, for the least prime, which is more than 2^53.
-    double bitsOfChain = 53 - std::log2(degree);
+    // Schwartz and Zippel, for the least prime, which is more than 2^53. Inverse variables double
+    // the zeros; values that agree at one of three levels count as equal, and so do exponentials
+    // at one of two whose powers agree that are up to 30: 2*(1 + 1/2 + 1/4) + 2*30*(1/2 + 1/4).
+    const double bitsLost = comparesExponentials ? 6 : 2;
+    double bitsOfChain = 53 - bitsLost - std::log2(degree);
     judgement.chains = fewestChains;
     if (bitsOfChain * mostChains >= wantedBits)
       for (; bitsOfChain * judgement.chains < wantedBits; ++judgement.chains)
@@ -238,7 +241,8 @@ private:
     isOptional = planned.isOptional;
     std::string why = "no sizes were found that all guards admit";
     int64_t limit = 0;
-    unsigned tooLarge = 0;
+    unsigned tooLarge = 0, tooClose = 0;
+    trialDoubt.clear();
     for (unsigned attempt = 0; attempt < (isOptional ? 4 : 12); ++attempt) {
       uint64_t seed = mix(options.seed, number * 64 + attempt);
       SizeKind kind = smallerKind(sizeKind, tooLarge);
@@ -249,10 +253,15 @@ private:
         sizes = drawSizes(kernel, kind, given, seed);
       if (!sizes)
         continue;
+      if (isKnownTooLarge(*sizes)) {
+        why = "the smallest sizes that were drawn have too many points";
+        ++tooLarge;
+        continue;
+      }
       Trial trial;
       trial.sizeKind = kind;
       bool isTooHuge = dataKind == DataKind::Huge && attempt > 1;
-      trial.kind.data = isTooHuge ? DataKind::Large : dataKind;
+      trial.kind.data = milderKind(dataKind, isTooHuge ? std::max(tooClose, 2u) : tooClose);
       trial.kind.integers = planned.integers;
       trial.kind.scalars = planned.scalars;
       trial.sizes = *sizes;
@@ -268,6 +277,10 @@ private:
         step = evaluateBoth(trial, chain, why);
       if (step == Step::Done)
         return false;
+      tooClose += isAmbiguous;
+      // Where one point was drawn again, agreeing is not enough: nothing may be unsure there.
+      if (step == Step::Fine && isAmbiguous && !trialDoubt.empty())
+        step = Step::Again;
       settle(step != Step::Fine                      ? Coverage::Kind::Dropped
              : trial.kind.data == DataKind::Infinite ? Coverage::Kind::Infinite
                                                      : Coverage::Kind::Finite);
@@ -278,14 +291,39 @@ private:
         return true;
       }
       tooLarge += step == Step::TooLarge;
+      if (step == Step::TooLarge)
+        largeOnes.push_back(*sizes);
       limit = step == Step::SmallerIntegers ? std::max<int64_t>(limit / 2, 1) : 0;
     }
+    if (doubt.empty())
+      doubt = trialDoubt;
     if (isOptional)
       return true;
     // A kind of data may leave a program's domain; the other points still say something.
     failures.push_back(toString(sizeKind).str() + " sizes, " + toString(dataKind).str() +
                        " data: " + why);
     return true;
+  }
+
+  /// Whether no size is below that of a point that took too many steps.
+  bool isKnownTooLarge(const Sizes &sizes) const {
+    return llvm::any_of(largeOnes, [&](const Sizes &large) {
+      return llvm::all_of(large, [&](const auto &one) {
+        auto found = sizes.find(one.first);
+        return found != sizes.end() && found->second >= one.second;
+      });
+    });
+  }
+
+  /// After so many points at which numbers were too close, or beyond what a real holds: functions
+  /// of large numbers are as good as constant.
+  static DataKind milderKind(DataKind kind, unsigned tooClose) {
+    static const DataKind kinds[] = {DataKind::Huge, DataKind::Large, DataKind::Normal,
+                                     DataKind::Tiny};
+    const auto *found = llvm::find(kinds, kind);
+    if (found == std::end(kinds))
+      return kind;
+    return kinds[std::min(size_t(found - kinds) + tooClose / 2, std::size(kinds) - 1)];
   }
 
   /// After so many points that took too many steps.
@@ -338,6 +376,11 @@ private:
   }
 
   Step evaluateBoth(Trial &trial, unsigned chain, std::string &why) {
+    isAmbiguous = false;
+    if (elementsOf(kernel, trial.sizes) > 4 * options.evaluate.maxSteps) {
+      why = "tensors have too many elements at these sizes";
+      return Step::TooLarge;
+    }
     Algebra algebra(mix(trial.seed, 7919 + chain));
     Point point = drawPoint(kernel, trial.sizes, trial.kind, trial.seed, algebra, hints,
                             options.hasPlainScalars);
@@ -365,6 +408,7 @@ private:
       why = "a residue was zero by chance";
       return Step::Again;
     }
+    isAmbiguous = algebra.events.ambiguous > 0;
     judgement.comparisons += algebra.events.comparisons;
     judgement.roundings += algebra.events.roundings;
     return compareOutputs(trial, a, b, algebra, why);
@@ -423,8 +467,9 @@ private:
     isLessPrecise |= x.coarse > 1.05 * y.coarse + 1e-12 * double(std::fabs(x.real));
     bool isDouble = mine.dtype == DType::F64 && theirs.dtype == DType::F64;
     isLessPrecise |= isDouble && x.single > 1.05 * y.single + 1e-15 * double(std::fabs(x.real));
+    // Of their difference, over what is under both.
     trial.degree = std::max(
-        {trial.degree, double(x.numerator) + x.denominator, double(y.numerator) + y.denominator});
+        {trial.degree, double(x.numerator) + y.denominator, double(y.numerator) + x.denominator});
     if (x.kind == Number::Finite) {
       trial.error = std::max(trial.error, x.error);
       trial.magnitude = std::max(trial.magnitude, double(std::fabs(x.real)));
@@ -436,6 +481,7 @@ private:
       apart = std::fabs(x.real - y.real);
       scale = std::max(std::fabs(x.real), std::fabs(y.real));
     }
+    comparesExponentials |= x.hasExp || y.hasExp;
     bool isApart = apart > 64 * (Real(x.slack) + Real(y.slack)) && apart > 1e-12L * scale;
     if (!isApart && algebra.same(x, y))
       return Step::Fine;
@@ -460,13 +506,13 @@ private:
     return Step::Done;
   }
 
-  /// Another point is drawn, and what differed here is not forgotten: points that are drawn until
-  /// one agrees would prove nothing.
+  /// Another point is drawn, and what differed here is not forgotten until a point of its kind has
+  /// nothing that is unsure: points that are drawn until one agrees would prove nothing.
   Step doubtful(const Trial &trial, const Algebra &algebra, std::string &why) {
     why = "numbers are too close to be told apart, or too large (" + algebra.events.firstAmbiguous +
           ")";
     if (trial.kind.data != DataKind::Far) // whose numbers need not have a value
-      doubt = why;
+      trialDoubt = why;
     return Step::Again;
   }
 
@@ -593,11 +639,16 @@ private:
   bool isOptional = false;                      // the point at hand
   Sizes forced;                                 // of the point at hand
   std::map<SizeKind, std::vector<Sizes>> taken; // at which points were evaluated
+  std::vector<Sizes> largeOnes;                 // at which they took too many steps
   unsigned refusals = 0;
   int64_t unreached = 0; // a constant that sizes are compared with, and that no size is beyond
   bool isLessPrecise = false, hasLessRange = false, overflows = false;
   bool readsDoubles = false; // a parameter is of f64
-  std::string doubt;         // why a difference was not taken for one
+  bool comparesExponentials = false;
+  bool isAmbiguous = false; // the point at hand
+  /// Why a difference was not taken for one: at points of the kind at hand, and at the first kind
+  /// that had no better one.
+  std::string trialDoubt, doubt;
 };
 } // namespace
 

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "prove/Bounds.h"
 #include "prove/EvaluateImpl.h"
 #include "symbolic/Guards.h"
 #include "llvm/ADT/SetVector.h"
@@ -73,6 +74,13 @@ std::multiset<std::string> Coverage::unboundConversions() const {
   return types;
 }
 
+bool Coverage::isDecided(Operation *op) {
+  auto [found, isNew] = decided.try_emplace(op, false);
+  if (isNew)
+    found->second = prove::isDecided(op);
+  return found->second;
+}
+
 const ValueSet &Coverage::dataOf(tgl::KernelOp entry) {
   if (!data) {
     ValueSet from;
@@ -87,7 +95,7 @@ const ValueSet &Coverage::dataOf(tgl::KernelOp entry) {
 uint8_t *StepBuilder::conditionOf(Operation *op, ValueRange decisive) {
   if (llvm::none_of(decisive, [&](Value value) { return data.contains(value); }))
     return nullptr;
-  return &coverage.of({calls, op});
+  return coverage.isDecided(op) ? nullptr : &coverage.of({calls, op});
 }
 
 void Machine::stop(Evaluation::Problem why, const Twine &text) {
@@ -176,8 +184,10 @@ unsigned StepBuilder::newTensor(llvm::StringRef name, tgl::TglTensorType type) {
       size = 0;
     }
     memory.tensor.shape.push_back(size);
-    if (llvm::MulOverflow(count, size, count) || count > int64_t(1) << 24) {
-      fail(Evaluation::Limit, "'" + name + "' has more than 2^24 elements");
+    // What is written takes a step for each element.
+    auto most = int64_t(std::min(4 * machine.options.maxSteps, uint64_t(1) << 24));
+    if (llvm::MulOverflow(count, size, count) || count > most) {
+      fail(Evaluation::Limit, "'" + name + "' has more than " + Twine(most) + " elements");
       count = 0;
     }
   }

@@ -16,6 +16,7 @@
 #include "ir/DTypes.h"
 #include "ir/tgl/Tgl.h"
 #include "prove/Number.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <map>
 #include <memory>
@@ -61,6 +62,8 @@ public:
   std::vector<std::string> oneSided() const;
   /// The types of conversions whose border was never met, one for each conversion.
   std::multiset<std::string> unboundConversions() const;
+  /// Whether bounds leave a condition one way alone.
+  bool isDecided(mlir::Operation *op);
   /// What follows from the data of the entry kernel.
   const ValueSet &dataOf(tgl::KernelOp entry);
 
@@ -70,6 +73,7 @@ private:
   };
   std::map<Place, Ways> ways; // whose elements stay where they are
   std::optional<ValueSet> data;
+  llvm::DenseMap<mlir::Operation *, bool> decided;
 };
 
 /// Marks which way a condition went; none where `ways` is null.

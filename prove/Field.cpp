@@ -23,7 +23,7 @@ uint64_t tegula::prove::mix(uint64_t a, uint64_t b) {
   return second.next();
 }
 
-/// Miller and Rabin's test with the bases that decide all numbers of 64 bits.
+/// Miller and Rabin's test with bases that decide all numbers that a modulus may be.
 bool tegula::prove::isPrime(uint64_t n) {
   constexpr uint64_t bases[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
   if (n < 2)
@@ -35,18 +35,16 @@ bool tegula::prove::isPrime(uint64_t n) {
   unsigned twos = 0;
   for (; odd % 2 == 0; odd /= 2)
     ++twos;
-  auto times = [n](uint64_t a, uint64_t b) { return uint64_t((unsigned __int128)a * b % n); };
+  const Modulus m(n);
+  const uint64_t one = m.one(), minusOne = m.neg(one);
   for (uint64_t base : bases) {
-    uint64_t x = 1;
-    for (uint64_t power = base % n, e = odd; e; e /= 2, power = times(power, power))
-      if (e & 1)
-        x = times(x, power);
-    if (x == 1 || x == n - 1)
+    uint64_t x = m.pow(m.from(int64_t(base)), odd);
+    if (x == one || x == minusOne)
       continue;
     bool isWitness = true;
     for (unsigned k = 1; k < twos && isWitness; ++k) {
-      x = times(x, x);
-      isWitness = x != n - 1;
+      x = m.mul(x, x);
+      isWitness = x != minusOne;
     }
     if (isWitness)
       return false;
@@ -75,6 +73,26 @@ uint64_t Modulus::pow(uint64_t a, uint64_t exponent) const {
   for (; exponent; exponent >>= 1, a = mul(a, a))
     if (exponent & 1)
       result = mul(result, a);
+  return result;
+}
+
+uint64_t Chain::powerOfBase(unsigned level, uint64_t exponent) const {
+  constexpr unsigned windows = (64 + windowBits - 1) / windowBits, choices = 1 << windowBits;
+  const Modulus &m = moduli[level];
+  std::vector<uint64_t> &kept = powers[level];
+  if (kept.empty()) {
+    uint64_t step = bases[level]; // base^(choices^window)
+    for (unsigned window = 0; window < windows; ++window) {
+      kept.push_back(m.one());
+      for (unsigned k = 1; k < choices; ++k)
+        kept.push_back(m.mul(kept.back(), step));
+      step = m.mul(kept.back(), step);
+    }
+  }
+  uint64_t result = kept[exponent % choices];
+  for (unsigned window = 1; exponent >>= windowBits; ++window)
+    if (uint64_t digit = exponent % choices)
+      result = m.mul(result, kept[window * choices + digit]);
   return result;
 }
 

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace tegula::prove {
 
@@ -84,6 +85,8 @@ public:
   uint64_t cofactor(unsigned level) const { return cofactors[level]; }
   /// Of order m[level + 1] modulo m[level].
   uint64_t base(unsigned level) const { return bases[level]; }
+  /// The base to a power that is a plain number, from powers that are kept.
+  uint64_t powerOfBase(unsigned level, uint64_t exponent) const;
   uint64_t salt() const { return saltBits; }
 
 private:
@@ -92,6 +95,9 @@ private:
   std::array<Modulus, levels> moduli;
   std::array<uint64_t, levels - 1> cofactors{}, bases{};
   uint64_t saltBits = 0;
+  static constexpr unsigned windowBits = 6;
+  /// By level, for each window of an exponent: the base to all that the window may say.
+  mutable std::array<std::vector<uint64_t>, levels - 1> powers;
 };
 
 } // namespace tegula::prove

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "ir/tgl/TglFunctions.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "prove/Bounds.h"
 #include "prove/EvaluateImpl.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -85,8 +84,8 @@ struct Emitter {
 
   /// The larger or smaller of two; where `skipsNan`, the number where the other one is nan.
   bool extremum(bool isMax, bool skipsNan) const {
-    bool isDecided = builder.isOrderChosen(op) || areOrdered();
-    uint8_t *ways = isDecided ? nullptr : builder.conditionOf(op, op->getOperands());
+    uint8_t *ways =
+        builder.isOrderChosen(op) ? nullptr : builder.conditionOf(op, op->getOperands());
     Slot a = in(0), b = in(1), r = out();
     if (ways)
       builder.whereChosen(op, steps, [=](Machine &m) {
@@ -110,11 +109,6 @@ struct Emitter {
       m.numbers[r] = takesSecond ? y : x;
     });
     return true;
-  }
-
-  /// Whether bounds decide which of both operands is the larger one.
-  bool areOrdered() const {
-    return Bounds::areOrdered(boundsOf(op->getOperand(0)), boundsOf(op->getOperand(1)));
   }
 
   bool compare(arith::CmpFPredicate predicate) const {

@@ -136,6 +136,13 @@ Number Algebra::constant(double value, bool isDouble) const {
     return nan();
   if (std::isinf(value))
     return infinity(value < 0);
+  auto found = constants.find({value, isDouble});
+  if (found == constants.end())
+    found = constants.emplace(std::pair(value, isDouble), constantAnew(value, isDouble)).first;
+  return found->second;
+}
+
+Number Algebra::constantAnew(double value, bool isDouble) const {
   Number number;
   Real tolerance = isDouble ? 0x1p-51L : 0x1p-24L;
   int64_t numerator, denominator;
@@ -202,8 +209,7 @@ Number Algebra::constant(double value, bool isDouble) const {
 uint64_t Algebra::expAt(const Number &a, unsigned level) const {
   if (a.hasExp)
     return a.exps[level];
-  const Modulus &below = chain[level + 1];
-  return chain[level].pow(chain.base(level), below.plain(a.residues[level + 1]));
+  return chain.powerOfBase(level, chain[level + 1].plain(a.residues[level + 1]));
 }
 
 uint64_t Algebra::projected(const Number &a, unsigned level) const {
@@ -267,6 +273,10 @@ bool Algebra::isZero(const Number &a) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
+uint64_t Algebra::timesUnder(uint64_t a, uint64_t b) const {
+  return a && b ? chain[0].mul(a, b) : a | b;
+}
+
 Number Algebra::neg(const Number &a) const {
   Number result = a;
   result.isRoot = false;
@@ -299,8 +309,17 @@ Number Algebra::add(const Number &a, const Number &b) {
   result.real = a.real + b.real;
   propagate(result, a, 1);
   propagate(result, b, 1);
-  result.denominator = a.denominator + b.denominator;
-  result.numerator = std::max(a.numerator + b.denominator, b.numerator + a.denominator);
+  auto isNothing = [](const Number &n) { return n.real == 0 && n.slack == 0 && n.numerator == 0; };
+  result.isProduct = isNothing(a) ? b.isProduct : isNothing(b) && a.isProduct;
+  if (a.under == b.under) {
+    result.under = a.under;
+    result.denominator = std::max(a.denominator, b.denominator);
+    result.numerator = std::max(a.numerator, b.numerator);
+  } else {
+    result.under = timesUnder(a.under, b.under);
+    result.denominator = a.denominator + b.denominator;
+    result.numerator = std::max(a.numerator + b.denominator, b.numerator + a.denominator);
+  }
   return finish(result);
 }
 
@@ -341,7 +360,25 @@ Number Algebra::mul(const Number &a, const Number &b) {
   result.slack += a.slack * b.slack;
   result.numerator = a.numerator + b.numerator;
   result.denominator = a.denominator + b.denominator;
+  result.under = timesUnder(a.under, b.under);
+  result.isProduct = a.isProduct && b.isProduct;
   return finish(result);
+}
+
+std::pair<Algebra::Residues &, bool> Algebra::Lately::at(const uint64_t *argument) {
+  if (entries.empty())
+    entries.resize(size);
+  auto &[key, result] = entries[argument[0] % size];
+  bool isThere = std::equal(key.begin(), key.end(), argument);
+  std::copy(argument, argument + levels, key.begin());
+  return {result, isThere};
+}
+
+Algebra::Residues Algebra::inverseOf(const Number &a) {
+  auto [result, isThere] = inverses.at(a.residues);
+  for (unsigned k = 0; k < levels && !isThere; ++k)
+    result[k] = chain[k].inverse(a.residues[k]);
+  return result;
 }
 
 Number Algebra::div(const Number &a, const Number &b) {
@@ -359,17 +396,24 @@ Number Algebra::div(const Number &a, const Number &b) {
   if (a.kind == Number::Infinite)
     return infinity((a.real < 0) != (b.real < 0));
   Number inverse;
+  Residues residues = inverseOf(b);
   for (unsigned k = 0; k < levels; ++k) {
     events.isUnlucky |= b.residues[k] == 0;
-    inverse.residues[k] = chain[k].inverse(b.residues[k]);
+    inverse.residues[k] = residues[k];
   }
   inverse.isRoot = b.isRoot;
   inverse.rootSigns = b.rootSigns;
   inverse.real = 1 / b.real;
   propagate(inverse, b, double(inverse.real * inverse.real));
   inverse.slack += double(realUnit * std::fabs(inverse.real));
-  inverse.numerator = b.denominator;
-  inverse.denominator = b.numerator;
+  inverse.isProduct = b.isProduct;
+  if (b.isProduct && !b.under) {
+    inverse.numerator = b.numerator;
+  } else {
+    inverse.numerator = b.denominator;
+    inverse.denominator = b.numerator;
+    inverse.under = timesUnder(b.residues[0], b.under);
+  }
   bool isOne = a.real == 1 && a.slack == 0 && a.residues[0] == chain[0].one();
   Number result = isOne ? finish(inverse) : mul(a, inverse);
   if (!isOne && !a.hasExp)
@@ -447,16 +491,18 @@ Number Algebra::sqrt(const Number &a) {
     return nan();
   Number result;
   result.isRoot = true;
+  auto [residues, isThere] = roots.at(a.residues);
   for (unsigned k = 0; k < levels; ++k) {
     const Modulus &m = chain[k];
-    result.residues[k] = m.pow(a.residues[k], (m.prime() + 1) / 4);
+    if (!isThere)
+      residues[k] = m.pow(a.residues[k], (m.prime() + 1) / 4);
+    result.residues[k] = residues[k];
     if (m.mul(result.residues[k], result.residues[k]) != a.residues[k])
       result.rootSigns |= 1 << k;
   }
   result.real = std::sqrt(a.real);
   propagate(result, a, 0.5 / double(result.real));
-  result.numerator = std::max(a.numerator, 1.0f);
-  result.denominator = a.denominator;
+  result.numerator = 1;
   return finish(result);
 }
 

@@ -21,7 +21,9 @@
 #define TEGULA_PROVE_NUMBER_H
 
 #include "prove/Field.h"
+#include <map>
 #include <string>
+#include <vector>
 
 namespace tegula::prove {
 
@@ -38,9 +40,16 @@ struct Number {
   double error = 0;  // how far the value may be from what a device computes in f32, first order
   double coarse = 0; // the same of roundings to f16, bf16 and f8 alone
   double single = 0; // the same of f32, where programs compute in f64
-  float numerator = 0, denominator = 0; // degrees, for the probability of an error
+  /// Weights of what is above and under the line, for the probability of an error: of a sum the
+  /// largest one of its products, of a product the number of its variables and inverse ones.
+  float numerator = 0, denominator = 0;
+  /// The residue of what is under the line at level 0, so that sums find that it is the same; 0
+  /// where nothing is.
+  uint64_t under = 0;
   Kind kind = Finite;
   bool hasExp = false;
+  /// Whether it is a product of numbers, variables and inverse ones, whose inverse is one, too.
+  bool isProduct = true;
   /// Whether the value is a square root, and of a non-residue, by level (a bit each).
   bool isRoot = false;
   uint8_t rootSigns = 0;
@@ -127,6 +136,22 @@ public:
   const Chain chain;
 
 private:
+  /// Residues by level, of functions that take a power in the field for each.
+  using Residues = std::array<uint64_t, Chain::levels>;
+  /// What such a function gave for arguments met lately: rows share divisors and norms.
+  class Lately {
+  public:
+    /// The place for an argument, and whether it holds its result.
+    std::pair<Residues &, bool> at(const uint64_t *argument);
+
+  private:
+    static constexpr size_t size = 256;
+    std::vector<std::pair<Residues, Residues>> entries;
+  };
+  Residues inverseOf(const Number &a);
+  uint64_t timesUnder(uint64_t a, uint64_t b) const;
+  Number constantAnew(double value, bool isDouble) const;
+
   uint64_t expAt(const Number &a, unsigned level) const;
   /// exp of the value to the power of cofactors, which fractions cannot blur.
   uint64_t projected(const Number &a, unsigned level) const;
@@ -136,6 +161,9 @@ private:
   Number finish(Number result, double units = 1);
   uint64_t hash(unsigned function, unsigned level, uint64_t argument) const;
   bool setRational(Number &number, int64_t numerator, int64_t denominator) const;
+
+  Lately inverses, roots;
+  mutable std::map<std::pair<double, bool>, Number> constants; // whose fractions are looked for
 };
 
 } // namespace tegula::prove

@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "prove/Reference.h"
-#include "prove/Bounds.h"
 #include "prove/EvaluateImpl.h"
 #include "prove/ReferenceMaps.h"
 
@@ -18,27 +17,30 @@ namespace {
 /// What a program of the trace computes, one tensor for each instruction.
 class Runner {
 public:
-  Runner(const json::Array &program, const Point &point, Algebra &algebra,
+  Runner(const ReferenceProgram &program, const Point &point, Algebra &algebra,
          const EvaluateOptions &options, std::vector<std::pair<std::string, uint8_t>> &ways)
-      : program(program), point(point), algebra(algebra), options(options), ways(ways) {}
+      : program(program), point(point), algebra(algebra), options(options), ways(ways) {
+    values.reserve(program.instructions.size());
+  }
 
   /// False, with a message, where an instruction is not known or too long.
   bool run() {
-    for (const json::Value &value : program) {
-      const json::Object &instruction = *value.getAsObject();
+    for (const auto &[place, instruction] : enumerate(program.instructions)) {
       values.emplace_back();
-      bounds.emplace_back();
+      isDecided = program.isDecided[place];
       PointTensor &out = values.back();
-      isFloat = instruction.getBoolean("float").value_or(false);
-      fromData.push_back(instruction.getString("op") == "input" || isData(instruction));
-      out.dtype = isFloat ? DType::F32 : integerType(instruction);
-      for (const json::Value &dim : *instruction.getArray("shape"))
-        out.shape.push_back(*dim.getAsInteger());
+      isFloat = instruction.isFloat;
+      fromData.push_back(instruction.op == "input" || isData(instruction));
+      out.dtype = instruction.dtype;
+      out.shape = instruction.shape;
       steps += uint64_t(out.count());
       if (steps > 20 * options.maxSteps || !step(instruction, out))
         return false;
       for (int64_t &integer : out.integers)
         integer = wrap(integer, out.dtype);
+      for (unsigned value : instruction.in)
+        if (program.lastUses[value] == place)
+          values[value] = PointTensor();
     }
     return true;
   }
@@ -49,39 +51,28 @@ public:
   uint64_t steps = 0;
 
 private:
-  static DType integerType(const json::Object &instruction) {
-    StringRef name = instruction.getString("dtype").value_or("i64");
-    for (DType type : {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32})
-      if (name == tegula::toString(type))
-        return type;
-    return DType::I64;
-  }
-
-  bool step(const json::Object &instruction, PointTensor &out) {
-    StringRef op = *instruction.getString("op");
+  bool step(const Instruction &instruction, PointTensor &out) {
+    StringRef op = instruction.op, fn = instruction.fn;
     SmallVector<const PointTensor *> in;
-    if (const json::Array *array = instruction.getArray("in"))
-      for (const json::Value &value : *array)
-        in.push_back(&values[size_t(*value.getAsInteger())]);
-    StringRef fn = instruction.getString("fn").value_or("");
-    int64_t n = instruction.getInteger("n").value_or(1);
+    for (unsigned value : instruction.in)
+      in.push_back(&values[value]);
+    int64_t n = instruction.n;
     if (op == "input")
-      return input(*instruction.getString("name"), out);
+      return input(instruction.name, out);
     if (op == "const")
-      return constant(*instruction.getArray("values"), out);
+      return constant(instruction, out);
     if (op == "gather")
       return gather(instruction, in, out);
     if (op == "map")
       return map(fn, instruction, in, out);
     if (op == "reduce")
-      return reduce(fn, n, instruction.getNumber("correction").value_or(0), *in[0], out);
+      return reduce(fn, n, instruction.correction, *in[0], out);
     if (op == "bmm")
       return product(instruction, *in[0], *in[1], out);
     if (op == "scan")
       return scan(fn, n, *in[0], out);
     if (op == "sort")
-      return sort(fn == "place", n, *instruction.getInteger("take"),
-                  *instruction.getBoolean("descending"), *in[0], out);
+      return sort(fn == "place", n, instruction.take, instruction.isDescending, *in[0], out);
     if (op == "take")
       return take(*in[0], *in[1], out);
     if (op == "put")
@@ -102,95 +93,82 @@ private:
     return false;
   }
 
-  Number numberOf(const json::Value &value) const {
-    if (std::optional<double> number = value.getAsNumber())
-      return algebra.constant(*number, std::fabs(double(float(*number)) - *number) != 0);
-    StringRef text = value.getAsString().value_or("nan");
-    return text == "nan" ? algebra.nan() : algebra.infinity(text.starts_with("-"));
+  /// Of f64 where f32 does not hold it.
+  Number numberOf(double value) const {
+    return algebra.constant(value, std::fabs(double(float(value)) - value) != 0);
   }
 
-  bool constant(const json::Array &given, PointTensor &out) {
-    // Most tensors have few values, and a constant's fraction is looked for.
-    std::map<double, Number> known;
-    bool isFinite = true;
-    for (const json::Value &value : given) {
-      if (!isFloat) {
-        out.integers.push_back(value.getAsInteger().value_or(0));
-        continue;
-      }
-      std::optional<double> number = value.getAsNumber();
-      if (!number) {
-        out.numbers.push_back(numberOf(value));
-        isFinite = false;
-        continue;
-      }
-      auto [entry, isNew] = known.try_emplace(*number);
-      bounds.back() =
-          out.numbers.empty() ? Bounds::of(*number) : hull(bounds.back(), Bounds::of(*number));
-      if (isNew)
-        entry->second = numberOf(value);
-      out.numbers.push_back(entry->second);
+  bool constant(const Instruction &given, PointTensor &out) {
+    auto count = size_t(out.count());
+    if (!isFloat) {
+      out.integers = given.integers;
+      if (given.integers.size() == 1)
+        out.integers.assign(count, given.integers[0]);
+      return true;
     }
-    if (!isFinite)
-      bounds.back() = Bounds();
+    if (given.values.size() == 1) {
+      out.numbers.assign(count, numberOf(given.values[0]));
+      return true;
+    }
+    out.numbers.reserve(count);
+    for (double value : given.values)
+      out.numbers.push_back(numberOf(value));
     return true;
   }
 
-  bool gather(const json::Object &instruction, ArrayRef<const PointTensor *> in, PointTensor &out) {
+  bool gather(const Instruction &instruction, ArrayRef<const PointTensor *> in, PointTensor &out) {
     SmallVector<int64_t> starts;
     int64_t total = 0;
     for (const PointTensor *one : in) {
       starts.push_back(total);
       total += one->count();
     }
-    Number fill = numberOf(*instruction.get("fill"));
-    bounds.back() = boundsAt(instruction, 0);
-    for (unsigned k = 1; k < in.size(); ++k)
-      bounds.back() = hull(bounds.back(), boundsAt(instruction, k));
-    std::optional<double> finiteFill = instruction.getNumber("fill");
-    int64_t integerFill = instruction.getNumber("fill").value_or(0);
-    for (const json::Value &value : *instruction.getArray("index")) {
-      int64_t at = *value.getAsInteger() - 1;
-      if (at < 0) {
-        bounds.back() = finiteFill ? hull(bounds.back(), Bounds::of(*finiteFill)) : Bounds();
-        if (isFloat)
-          out.numbers.push_back(fill);
-        else
-          out.integers.push_back(integerFill);
-        continue;
+    ArrayRef<int32_t> places = *instruction.places;
+    auto fillOut = [&](auto &list, auto member, const auto &fill) {
+      list.reserve(places.size());
+      for (int32_t place : places) {
+        int64_t at = place - 1;
+        if (at < 0) {
+          list.push_back(fill);
+          continue;
+        }
+        size_t k = in.size() - 1;
+        while (starts[k] > at)
+          --k;
+        list.push_back((in[k]->*member)[size_t(at - starts[k])]);
       }
-      size_t k = in.size() - 1;
-      while (starts[k] > at)
-        --k;
-      if (isFloat)
-        out.numbers.push_back(in[k]->numbers[size_t(at - starts[k])]);
-      else
-        out.integers.push_back(in[k]->integers[size_t(at - starts[k])]);
-    }
+    };
+    if (isFloat)
+      fillOut(out.numbers, &PointTensor::numbers, numberOf(instruction.fill));
+    else
+      fillOut(out.integers, &PointTensor::integers,
+              std::isfinite(instruction.fill) ? int64_t(instruction.fill) : 0);
     return true;
   }
 
   /// Whether what an instruction takes comes from data, and not from constants alone.
-  bool isData(const json::Object &instruction) const {
-    const json::Array *array = instruction.getArray("in");
-    return array && any_of(*array, [&](const json::Value &value) {
-             return fromData[size_t(*value.getAsInteger())];
-           });
+  bool isData(const Instruction &instruction) const {
+    return any_of(instruction.in, [&](unsigned value) { return fromData[value]; });
   }
 
-  bool map(StringRef fn, const json::Object &instruction, ArrayRef<const PointTensor *> in,
+  bool map(StringRef fn, const Instruction &instruction, ArrayRef<const PointTensor *> in,
            PointTensor &out) {
     uint8_t *way = nullptr;
-    noteBounds(fn, instruction);
     if (isCondition(fn) && isData(instruction)) {
       if (conditions == ways.size())
         ways.push_back({fn.str(), 0});
       way = &ways[conditions++].second;
-      if ((fn == "maximum" || fn == "minimum") &&
-          Bounds::areOrdered(boundsAt(instruction, 0), boundsAt(instruction, 1)))
+      if (isDecided)
         way = nullptr; // it has one way alone
     }
-    for (size_t k = 0, count = size_t(out.count()); k < count; ++k) {
+    auto count = size_t(out.count());
+    if (isFloat)
+      out.numbers.reserve(count);
+    else
+      out.integers.reserve(count);
+    if (isFloat && !isCondition(fn) && mapPlainly(fn, in, count, out))
+      return true;
+    for (size_t k = 0; k < count; ++k) {
       SmallVector<const Number *, 3> numbers;
       SmallVector<int64_t, 3> integers;
       for (const PointTensor *one : in) {
@@ -212,33 +190,17 @@ private:
     return true;
   }
 
-  Bounds boundsAt(const json::Object &instruction, unsigned k) const {
-    return bounds[size_t(*(*instruction.getArray("in"))[k].getAsInteger())];
-  }
-
-  /// What is known of a map's values, which nan aside are reals.
-  void noteBounds(StringRef fn, const json::Object &instruction) {
-    if (!isFloat)
-      return;
-    const json::Array &in = *instruction.getArray("in");
-    auto at = [&](unsigned k) { return boundsAt(instruction, k); };
-    Bounds &own = bounds.back();
-    if (in.size() == 1)
-      own = ofFunction(fn, at(0));
-    else if (fn == "maximum")
-      own = largerOf(at(0), at(1));
-    else if (fn == "minimum")
-      own = smallerOf(at(0), at(1));
-    else if (fn == "add")
-      own = sum(at(0), at(1));
-    else if (fn == "sub")
-      own = sum(at(0), negated(at(1)));
-    else if (fn == "mul")
-      own = in[0] == in[1] ? Bounds::notNegative() : prove::product(at(0), at(1));
-    else if (fn == "div")
-      own = quotient(at(0), at(1));
-    else if (fn == "where")
-      own = hull(at(1), at(2));
+  /// False where the function is none of numbers alone.
+  bool mapPlainly(StringRef fn, ArrayRef<const PointTensor *> in, size_t count, PointTensor &out) {
+    if (any_of(in, [&](const PointTensor *one) { return one->numbers.size() != count; }))
+      return false;
+    UnaryMap unary = in.size() == 1 ? unaryMap(fn) : nullptr;
+    BinaryMap binary = in.size() == 2 ? binaryMap(fn) : nullptr;
+    for (size_t k = 0; k < count && unary; ++k)
+      out.numbers.push_back(unary(algebra, in[0]->numbers[k]));
+    for (size_t k = 0; k < count && binary; ++k)
+      out.numbers.push_back(binary(algebra, in[0]->numbers[k], in[1]->numbers[k]));
+    return unary || binary;
   }
 
   bool unknown(StringRef fn) {
@@ -246,7 +208,8 @@ private:
     return false;
   }
 
-  bool reduce(StringRef fn, int64_t n, double correction, const PointTensor &in, PointTensor &out) {
+  bool reduce(StringRef fn, int64_t n, int64_t correction, const PointTensor &in,
+              PointTensor &out) {
     steps += uint64_t(in.count());
     std::optional<tgl::ReduceKind> kind = StringSwitch<std::optional<tgl::ReduceKind>>(fn)
                                               .Case("sum", tgl::ReduceKind::Sum)
@@ -254,6 +217,7 @@ private:
                                               .Case("max", tgl::ReduceKind::Max)
                                               .Case("min", tgl::ReduceKind::Min)
                                               .Case("var", tgl::ReduceKind::Var)
+                                              .Case("logsumexp", tgl::ReduceKind::LogSumExp)
                                               .Case("argmax", tgl::ReduceKind::ArgMax)
                                               .Case("argmin", tgl::ReduceKind::ArgMin)
                                               .Default(std::nullopt);
@@ -310,10 +274,10 @@ private:
     }
   }
 
-  bool product(const json::Object &instruction, const PointTensor &a, const PointTensor &b,
+  bool product(const Instruction &instruction, const PointTensor &a, const PointTensor &b,
                PointTensor &out) {
-    auto size = [&](StringRef name) { return size_t(*instruction.getInteger(name)); };
-    size_t batch = size("b"), m = size("m"), depth = size("k"), n = size("n");
+    size_t batch = instruction.batch, m = instruction.m, depth = instruction.k;
+    auto n = size_t(instruction.n);
     steps += batch * m * depth * n;
     if (steps > 20 * options.maxSteps)
       return false;
@@ -406,14 +370,13 @@ private:
     return true;
   }
 
-  const json::Array &program;
+  const ReferenceProgram &program;
   const Point &point;
   Algebra &algebra;
   const EvaluateOptions &options;
   std::vector<std::pair<std::string, uint8_t>> &ways;
   size_t conditions = 0;
-  bool isFloat = false;
-  std::vector<Bounds> bounds; // by value
+  bool isFloat = false, isDecided = false; // of the instruction at hand
 
 public:
   bool isOutside = false;
@@ -443,7 +406,9 @@ std::vector<std::string> ReferenceSubject::oneSided() const {
   return texts;
 }
 
-const json::Object *ReferenceSubject::programFor(const Point &point, Evaluation &result) {
+const ReferenceProgram *ReferenceSubject::programFor(const Point &point,
+                                                     const EvaluateOptions &options,
+                                                     Evaluation &result) {
   result.problem = Evaluation::Unknown;
   json::Array arguments;
   for (const PointTensor &tensor : point.inputs) {
@@ -470,40 +435,49 @@ const json::Object *ReferenceSubject::programFor(const Point &point, Evaluation 
   json::Value question = json::Object{{"path", path},
                                       {"kernel", tgl::KernelOp(kernel).getSymName()},
                                       {"seed", 0},
+                                      {"most", int64_t(20 * options.maxSteps)},
                                       {"arguments", std::move(arguments)}};
   std::string key;
   raw_string_ostream(key) << question;
-  auto found = programs.find(key);
-  if (found == programs.end()) {
+  Traced &found = programs[key];
+  if (!found.isAsked) {
+    found.isAsked = true;
     Expected<json::Value> answer = process.ask(question);
-    if (!answer) {
-      result.message = toString(answer.takeError());
-      return nullptr;
-    }
-    found = programs.emplace(std::move(key), std::move(*answer)).first;
+    if (answer)
+      found.read(*answer);
+    else
+      found.message = toString(answer.takeError());
   }
-  const json::Object *object = found->second.getAsObject();
-  if (object && object->getArray("program")) {
-    result.problem = Evaluation::None;
-    return object;
+  result.problem = found.problem;
+  result.message = found.message;
+  return found.program.get();
+}
+
+void ReferenceSubject::Traced::read(const json::Value &answer) {
+  const json::Object *object = answer.getAsObject();
+  message = "no answer";
+  if (!object)
+    return;
+  if (std::optional<StringRef> refused = object->getString("refused")) {
+    problem = Evaluation::Refused;
+    message = refused->str();
+  } else if (object->getBoolean("large")) {
+    problem = Evaluation::Limit;
+    message = "the reference has too many elements at these sizes";
+  } else if (std::optional<StringRef> error = object->getString("error")) {
+    message = error->str();
+  } else if ((program = ReferenceProgram::read(*object, message))) {
+    problem = Evaluation::None;
   }
-  std::optional<StringRef> refused = object ? object->getString("refused") : std::nullopt;
-  if (refused)
-    result.problem = Evaluation::Refused;
-  result.message = refused  ? refused->str()
-                   : object ? object->getString("error").value_or("no answer").str()
-                            : "no answer";
-  return nullptr;
 }
 
 Evaluation ReferenceSubject::run(const Point &point, Algebra &algebra,
                                  const EvaluateOptions &options) {
   Evaluation result;
-  const json::Object *answer = programFor(point, result);
-  if (!answer)
+  const ReferenceProgram *program = programFor(point, options, result);
+  if (!program)
     return result;
-  Runner runner(*answer->getArray("program"), point, algebra, options, ways);
-  runner.values.reserve(answer->getArray("program")->size());
+  Runner runner(*program, point, algebra, options, ways);
   if (!runner.run()) {
     result.message = runner.message;
     result.problem = runner.isOutside         ? Evaluation::BadSubscript
@@ -512,8 +486,8 @@ Evaluation ReferenceSubject::run(const Point &point, Algebra &algebra,
     return result;
   }
   result.steps = runner.steps;
-  for (const json::Value &place : *answer->getArray("outputs")) {
-    result.outputs.push_back(runner.values[size_t(*place.getAsInteger())]);
+  for (unsigned place : program->outputs) {
+    result.outputs.push_back(runner.values[place]);
     result.outputs.back().name = "output " + std::to_string(result.outputs.size() - 1);
   }
   return result;

@@ -15,6 +15,7 @@
 #define TEGULA_PROVE_REFERENCE_H
 
 #include "prove/Equal.h"
+#include "prove/ReferenceProgram.h"
 #include "llvm/Support/JSON.h"
 #include <map>
 
@@ -52,15 +53,26 @@ public:
   std::vector<std::string> oneSided() const override;
 
 private:
+  /// What was answered at some shapes.
+  struct Traced {
+    bool isAsked = false;
+    std::unique_ptr<ReferenceProgram> program; // null where there is none, as `problem` says
+    Evaluation::Problem problem = Evaluation::Unknown;
+    std::string message;
+
+    void read(const llvm::json::Value &answer);
+  };
+
   /// The program for the shapes of a point; null, with a problem and a message in `result`, where
   /// there is none.
-  const llvm::json::Object *programFor(const Point &point, Evaluation &result);
+  const ReferenceProgram *programFor(const Point &point, const EvaluateOptions &options,
+                                     Evaluation &result);
 
   TraceProcess &process;
   std::string path;
   tgl::KernelOp kernel;
   FixedArguments constants;
-  std::map<std::string, llvm::json::Value> programs; // by question
+  std::map<std::string, Traced> programs;            // by question
   std::vector<std::pair<std::string, uint8_t>> ways; // of conditions, in order, since `settle`
   std::vector<std::pair<std::string, uint8_t>> sureWays;
 };

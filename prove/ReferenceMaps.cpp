@@ -21,52 +21,56 @@ bool tegula::prove::isCondition(llvm::StringRef fn) {
       fn);
 }
 
-/// Functions of one number.
-static std::optional<Number> unary(llvm::StringRef fn, Algebra &m, const Number &x) {
+UnaryMap tegula::prove::unaryMap(llvm::StringRef fn) {
   using Opaque = Algebra::Opaque;
   using Rounding = Algebra::Rounding;
-  using Fn = Number (*)(Algebra &, const Number &);
-  auto one = [&] { return m.integer(1); };
-  if (fn == "sigmoid")
-    return m.div(one(), m.add(one(), m.exp(m.neg(x))));
-  Fn known =
-      llvm::StringSwitch<Fn>(fn)
-          .Case("neg", [](Algebra &m, const Number &x) { return m.neg(x); })
-          .Case("abs", [](Algebra &m, const Number &x) { return m.abs(x); })
-          .Case("exp", [](Algebra &m, const Number &x) { return m.exp(x); })
-          .Case("log", [](Algebra &m, const Number &x) { return m.log(x); })
-          .Case("sqrt", [](Algebra &m, const Number &x) { return m.sqrt(x); })
-          .Case("log1p", [](Algebra &m, const Number &x) { return m.log(m.add(x, m.integer(1))); })
-          .Case("expm1", [](Algebra &m, const Number &x) { return m.sub(m.exp(x), m.integer(1)); })
-          .Case("exp2", [](Algebra &m,
-                           const Number &x) { return m.exp(m.mul(x, m.constant(M_LN2, true))); })
-          .Case("log2", [](Algebra &m,
-                           const Number &x) { return m.mul(m.log(x), m.constant(M_LOG2E, true)); })
-          .Case("log10",
-                [](Algebra &m, const Number &x) {
-                  return m.mul(m.log(x), m.constant(M_LOG10E, true));
-                })
-          .Case("rsqrt", [](Algebra &m, const Number &x) { return m.div(m.integer(1), m.sqrt(x)); })
-          .Case("reciprocal", [](Algebra &m, const Number &x) { return m.div(m.integer(1), x); })
-          .Case("sin", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Sin, x); })
-          .Case("cos", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Cos, x); })
-          .Case("erf", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Erf, x); })
-          .Case("atan", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Atan, x); })
-          .Case("asin", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Asin, x); })
-          .Case("lgamma", [](Algebra &m, const Number &x) { return m.opaque(Opaque::LGamma, x); })
-          .Case("tanh", [](Algebra &m, const Number &x) { return hyperbolicTangent(m, x); })
-          .Case("floor", [](Algebra &m, const Number &x) { return m.round(Rounding::Floor, x); })
-          .Case("ceil", [](Algebra &m, const Number &x) { return m.round(Rounding::Ceil, x); })
-          .Case("trunc", [](Algebra &m, const Number &x) { return m.round(Rounding::Trunc, x); })
-          .Case("round", [](Algebra &m, const Number &x) { return m.round(Rounding::Nearest, x); })
-          .Case("bf16", [](Algebra &m,
-                           const Number &x) { return m.stored(x, unsigned(DType::BF16), 0x1p-8); })
-          .Case("f16", [](Algebra &m,
-                          const Number &x) { return m.stored(x, unsigned(DType::F16), 0x1p-11); })
-          .Default(nullptr);
-  if (known)
-    return known(m, x);
-  return std::nullopt;
+  return llvm::StringSwitch<UnaryMap>(fn)
+      .Case("sigmoid",
+            [](Algebra &m, const Number &x) {
+              return m.div(m.integer(1), m.add(m.integer(1), m.exp(m.neg(x))));
+            })
+      .Case("neg", [](Algebra &m, const Number &x) { return m.neg(x); })
+      .Case("abs", [](Algebra &m, const Number &x) { return m.abs(x); })
+      .Case("exp", [](Algebra &m, const Number &x) { return m.exp(x); })
+      .Case("log", [](Algebra &m, const Number &x) { return m.log(x); })
+      .Case("sqrt", [](Algebra &m, const Number &x) { return m.sqrt(x); })
+      .Case("log1p", [](Algebra &m, const Number &x) { return m.log(m.add(x, m.integer(1))); })
+      .Case("expm1", [](Algebra &m, const Number &x) { return m.sub(m.exp(x), m.integer(1)); })
+      .Case("exp2",
+            [](Algebra &m, const Number &x) { return m.exp(m.mul(x, m.constant(M_LN2, true))); })
+      .Case("log2",
+            [](Algebra &m, const Number &x) { return m.mul(m.log(x), m.constant(M_LOG2E, true)); })
+      .Case("log10",
+            [](Algebra &m, const Number &x) { return m.mul(m.log(x), m.constant(M_LOG10E, true)); })
+      .Case("rsqrt", [](Algebra &m, const Number &x) { return m.div(m.integer(1), m.sqrt(x)); })
+      .Case("reciprocal", [](Algebra &m, const Number &x) { return m.div(m.integer(1), x); })
+      .Case("sin", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Sin, x); })
+      .Case("cos", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Cos, x); })
+      .Case("erf", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Erf, x); })
+      .Case("atan", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Atan, x); })
+      .Case("asin", [](Algebra &m, const Number &x) { return m.opaque(Opaque::Asin, x); })
+      .Case("lgamma", [](Algebra &m, const Number &x) { return m.opaque(Opaque::LGamma, x); })
+      .Case("tanh", [](Algebra &m, const Number &x) { return hyperbolicTangent(m, x); })
+      .Case("floor", [](Algebra &m, const Number &x) { return m.round(Rounding::Floor, x); })
+      .Case("ceil", [](Algebra &m, const Number &x) { return m.round(Rounding::Ceil, x); })
+      .Case("trunc", [](Algebra &m, const Number &x) { return m.round(Rounding::Trunc, x); })
+      .Case("round", [](Algebra &m, const Number &x) { return m.round(Rounding::Nearest, x); })
+      .Case("bf16",
+            [](Algebra &m, const Number &x) { return m.stored(x, unsigned(DType::BF16), 0x1p-8); })
+      .Case("f16",
+            [](Algebra &m, const Number &x) { return m.stored(x, unsigned(DType::F16), 0x1p-11); })
+      .Default(nullptr);
+}
+
+BinaryMap tegula::prove::binaryMap(llvm::StringRef fn) {
+  return llvm::StringSwitch<BinaryMap>(fn)
+      .Case("add", [](Algebra &m, const Number &a, const Number &b) { return m.add(a, b); })
+      .Case("sub", [](Algebra &m, const Number &a, const Number &b) { return m.sub(a, b); })
+      .Case("mul", [](Algebra &m, const Number &a, const Number &b) { return m.mul(a, b); })
+      .Case("div", [](Algebra &m, const Number &a, const Number &b) { return m.div(a, b); })
+      .Case("pow", [](Algebra &m, const Number &a, const Number &b) { return m.pow(a, b); })
+      .Case("atan2", [](Algebra &m, const Number &a, const Number &b) { return m.atan2(a, b); })
+      .Default(nullptr);
 }
 
 /// Marks what kind of number a function of one met.
@@ -117,26 +121,17 @@ std::optional<Number> tegula::prove::mapToNumber(llvm::StringRef fn, Algebra &m,
   }
   if (numbers.size() == 1) {
     noteUnary(fn, way, a);
-    return unary(fn, m, a);
+    UnaryMap known = unaryMap(fn);
+    return known ? std::optional(known(m, a)) : std::nullopt;
   }
   if (!numbers[1])
     return std::nullopt;
   const Number &b = *numbers[1];
   auto quotient = [&](Algebra::Rounding how) { return m.round(how, m.div(a, b)); };
-  if (fn == "add")
-    return m.add(a, b);
-  if (fn == "sub")
-    return m.sub(a, b);
-  if (fn == "mul")
-    return m.mul(a, b);
-  if (fn == "div")
-    return m.div(a, b);
-  if (fn == "pow")
-    return m.pow(a, b);
+  if (BinaryMap known = binaryMap(fn))
+    return known(m, a, b);
   if (fn == "maximum" || fn == "minimum")
     return either(m, a, b, fn == "maximum", way);
-  if (fn == "atan2")
-    return m.atan2(a, b);
   if (fn == "fmod")
     return m.sub(a, m.mul(b, quotient(Algebra::Rounding::Trunc)));
   if (fn == "remainder")

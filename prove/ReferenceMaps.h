@@ -16,6 +16,12 @@ namespace tegula::prove {
 /// Whether the function decides between numbers, so that it is to be seen to go both ways.
 bool isCondition(llvm::StringRef fn);
 
+/// Functions of one number and of two, but for conditions; null where the function is none.
+using UnaryMap = Number (*)(Algebra &, const Number &);
+using BinaryMap = Number (*)(Algebra &, const Number &, const Number &);
+UnaryMap unaryMap(llvm::StringRef fn);
+BinaryMap binaryMap(llvm::StringRef fn);
+
 /// Operands are numbers, or null where they are integers, whose values are in `integers`. Nothing
 /// where the function is not known.
 std::optional<Number> mapToNumber(llvm::StringRef fn, Algebra &algebra,

@@ -23,15 +23,15 @@ def prove(request, stage):
     """In a child."""
     import torch
     from tegula_eval.judge.evaluate import VariantCache
-    from tegula_eval.proofs.certify import SMALL_BYTES, SMALL_FLOPS, certify
-    from tegula_eval.rule.variants import find_variants, from_json, to_json
+    from tegula_eval.proofs.certify import SMALL_BYTES, SMALL_FLOPS, certify, small_variants
+    from tegula_eval.rule.variants import from_json, to_json
 
     torch.set_num_threads(1)
     stage("variants")
     started = time.monotonic()
     cache = VariantCache(request["cache"], {**request, "bytes": SMALL_BYTES, "flops": SMALL_FLOPS})
     if not cache.read():
-        cache.write(to_json(find_variants(request["task"], SMALL_BYTES, SMALL_FLOPS)))
+        cache.write(to_json(small_variants(request["task"])))
     variants = from_json(cache.read())
     searched, used = time.monotonic(), processor_s()
     stage("prove")

@@ -10,6 +10,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
@@ -22,7 +23,7 @@ from ..rule.variants import Variant
 from . import trace
 from .module import reference_text, sizes_of
 
-STEPS = 30_000  # of a point: sizes are drawn so that the proof takes about a second
+STEPS = 100_000  # of a point: sizes are drawn so that the proof takes about a second
 
 
 @dataclass
@@ -106,8 +107,35 @@ def _listed(text: str) -> str:
     return text.strip("()").replace(" ", "").rstrip(",")
 
 
+class _Watch:
+    """Kills a process that has taken so many seconds of a processor, or, where that cannot be seen, of a clock."""
+
+    def __init__(self, process: subprocess.Popen, deadline_s: float):
+        self.process, self.deadline_s, self.is_late = process, deadline_s, False
+        self.started, self.ended = time.monotonic(), threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while not self.ended.wait(0.2):
+            if self._seconds() > self.deadline_s:
+                self.is_late = True
+                self.process.kill()
+                return
+
+    def _seconds(self) -> float:
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError):
+            return time.monotonic() - self.started
+
+    def stop(self) -> None:
+        self.ended.set()
+
+
 def ask(program: Path, reference: Path, options: list[str], deadline_s: float = 60) -> dict:
-    """The certificate of `tegula prove`, which this process takes the reference apart for. Raises ProveFailed."""
+    """The certificate of `tegula prove`, which this process takes the reference apart for. `deadline_s`: of the command's
+    processor time. Raises ProveFailed."""
     questions, asked = os.pipe()
     answered, answers = os.pipe()
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
@@ -116,8 +144,7 @@ def ask(program: Path, reference: Path, options: list[str], deadline_s: float = 
              f"--tracer={asked},{answered}", *options], cwd=program.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, pass_fds=(asked, answered))
         os.close(asked)
         os.close(answered)
-        watch = threading.Timer(deadline_s, process.kill)
-        watch.start()
+        watch = _Watch(process, deadline_s)
         try:
             with os.fdopen(questions) as lines, os.fdopen(answers, "w") as told:
                 for line in lines:
@@ -129,12 +156,12 @@ def ask(program: Path, reference: Path, options: list[str], deadline_s: float = 
         except BrokenPipeError:  # as the file is closed
             pass
         status = process.wait()
-        watch.cancel()
+        watch.stop()
         output.seek(0)
         errors.seek(0)
         text, message = output.read().decode(), errors.read().decode(errors="replace").strip()
     if status < 0:
-        raise ProveFailed(f"it took more than {deadline_s:g} s" if status == -9 else f"signal {-status}: {message}")
+        raise ProveFailed(f"it took more than {deadline_s:g} s" if watch.is_late else f"signal {-status}: {message}")
     try:
         return json.loads(text)
     except ValueError:

@@ -9,7 +9,7 @@ from typing import Callable
 from ..program.binding import BindingError
 from ..program.runner import Refused
 from ..rule.tasks import TaskError
-from ..rule.variants import Variant
+from ..rule.variants import Variant, find_variants
 from . import trace
 from .asking import Proof, ProveFailed, prove_against_module
 from .module import NoReference
@@ -19,6 +19,11 @@ SAYS = {"equal": "equal for all inputs of these sizes",
         "equal on points": "equal for all inputs of these sizes on which comparisons and roundings come out as at a point drawn",
         "less precise": "equal for all inputs of these sizes, with roundings that the module has not",
         "not equal": "not equal", "undecided": "not decided"}
+
+
+def small_variants(task: str) -> list[Variant]:
+    """Of a task's text, at sizes that a proof has steps for, or the least ones. Raises TaskError."""
+    return find_variants(task, SMALL_BYTES, SMALL_FLOPS, grows=False)
 
 
 def certify(program: str, smaller: Callable[[], list[Variant]], variant: Variant, deadline_s: float = 60) -> dict:

@@ -5,7 +5,9 @@ A line of JSON on standard input asks for one function at one set of shapes; the
 What moves elements becomes a gather with its places written out, found by running the operation on numbers that
 say where an element came from. What is left are maps, reductions, products, scans and sorts.
 """
+import base64
 import contextlib
+import ctypes
 import functools
 import json
 import math
@@ -14,8 +16,7 @@ import os
 import sys
 
 import torch
-import torch.fx
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
@@ -37,7 +38,7 @@ DECOMPOSED = [getattr(aten, name) for name in """_adaptive_avg_pool2d _fused_rms
               _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _prelu_kernel _softmax addcdiv addcmul
               addmm addmv baddbmm binary_cross_entropy celu clamp_max clamp_min cumprod dot embedding full_like gelu glu
               hardshrink hardsigmoid hardswish hardtanh huber_loss index_select kl_div l1_loss leaky_relu lerp
-              linalg_vector_norm linspace log_sigmoid_forward logaddexp logsumexp masked_fill mse_loss mv
+              linalg_vector_norm linspace log_sigmoid_forward logaddexp masked_fill mse_loss mv
               native_batch_norm native_group_norm native_layer_norm new_full new_zeros nll_loss2d_forward nll_loss_forward
               norm ones_like prelu rms_norm rsub silu smooth_l1_loss soft_margin_loss softplus softshrink square std
               std_mean threshold unsqueeze_copy upsample_bilinear2d xlogy zeros_like""".split()]
@@ -57,6 +58,10 @@ class Refused(Exception):
     """The reference raised an exception at these shapes."""
 
 
+class TooLarge(Exception):
+    """The instructions have more elements than were asked for."""
+
+
 class Torch:
     """`torch`, and where it lacks a name that TorchScript has, aten."""
 
@@ -65,29 +70,56 @@ class Torch:
 
 
 class Recorder:
-    def __init__(self):
-        self.program = []
+    """Instructions, and the tables of places that gathers name: many gathers have the same ones."""
+
+    def __init__(self, most):
+        self.program, self.tables, self.known, self.elements, self.most = [], [], {}, 0, most
 
     def emit(self, op, like, **fields):
+        self.count(like.numel())
         self.program.append({"op": op, "shape": list(like.shape), "float": like.is_floating_point(),
                              "dtype": INTEGERS.get(like.dtype, "i64"), **fields})
         return len(self.program) - 1
 
+    def count(self, elements):
+        self.elements += elements
+        if self.elements > self.most:
+            raise TooLarge
+
     def constant(self, tensor):
         flat = tensor.detach().reshape(-1)
+        if flat.numel() > 1 and bool((flat == flat[0]).all()):
+            return self.emit("const", tensor, same=told(flat[0].item()))
         values = flat.to(torch.float64).tolist() if tensor.is_floating_point() else flat.to(torch.int64).tolist()
-        return self.emit("const", tensor, values=[v if math.isfinite(v) else str(v) for v in values])
+        return self.emit("const", tensor, values=[told(value) for value in values])
 
     def gather(self, sources, index, like, fill=0.0):
         """`index`: where elements are in the concatenation of the sources, from 1 on; 0 is the fill."""
-        flat = index.reshape(-1)
-        if len(sources) == 1 and math.prod(self.program[sources[0]]["shape"]) == flat.numel() and fill == 0.0:
-            if torch.equal(flat, torch.arange(1, flat.numel() + 1)):
-                if self.program[sources[0]]["float"] == like.is_floating_point():
-                    kept = self.program[sources[0]]
-                    if kept["shape"] == list(like.shape):
-                        return sources[0]
-        return self.emit("gather", like, **{"in": sources}, index=flat.tolist(), fill=fill if math.isfinite(fill) else str(fill))
+        places = bytes_of(index.reshape(-1).to(torch.int32))
+        if len(sources) == 1 and fill == 0.0:
+            kept = self.program[sources[0]]
+            if kept["shape"] == list(like.shape) and kept["float"] == like.is_floating_point() and places == in_order(like.numel()):
+                return sources[0]
+        table = self.known.get(places)
+        if table is None:
+            table = self.known[places] = len(self.tables)
+            self.tables.append(base64.b64encode(places).decode())
+        return self.emit("gather", like, **{"in": sources}, index=table, fill=told(fill))
+
+
+def told(value):
+    """A number as JSON has it."""
+    return int(value) if isinstance(value, (bool, int)) else value if math.isfinite(value) else str(value)
+
+
+@functools.lru_cache(64)
+def in_order(count):
+    return bytes_of(torch.arange(1, count + 1, dtype=torch.int32))
+
+
+def bytes_of(tensor):
+    tensor = tensor.contiguous()
+    return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
 def numbered(tensors):
@@ -99,14 +131,44 @@ def numbered(tensors):
     return result
 
 
-class Tracer(torch.fx.Interpreter):
-    """Runs a graph on tensors, and writes down what it does to elements."""
+class Tracer(TorchDispatchMode):
+    """Sees each operation on tensors, once it has been made functional, and writes down what it does to elements."""
 
-    def __init__(self, module, recorder):
-        super().__init__(module)
+    def __init__(self, recorder):
+        super().__init__()
         self.recorder = recorder
         self.ids = {}  # id of a tensor: its instruction
+        self.random = {}  # id of a tensor: what drew it
         self.alive = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        rule = decompositions().get(function)
+        if rule is not None:
+            with self:
+                out = rule(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
+        with self:
+            out = function.decompose(*args, **kwargs)
+        if out is not NotImplemented:
+            return out
+        out = function(*args, **kwargs)
+        self.note(function, args, kwargs, out)
+        return out
+
+    def note(self, function, args, kwargs, out):
+        given = [t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        drawn = [self.random[id(t)] for t in given if id(t) in self.random]
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            drawn.append(base_name(function))
+        if not drawn:
+            return self.lower(function, args, kwargs, out)
+        for one in torch.utils._pytree.tree_leaves(out):
+            if not isinstance(one, torch.Tensor):
+                raise Unknown(f"the reference draws random numbers (aten.{drawn[0]})")
+            self.random[id(one)] = drawn[0]
+            self.alive.append(one)
 
     def bind(self, tensor, number):
         self.ids[id(tensor)] = number
@@ -118,6 +180,8 @@ class Tracer(torch.fx.Interpreter):
         if not isinstance(value, torch.Tensor):
             value = torch.tensor(value, dtype=like.dtype if like is not None and not isinstance(value, float) else
                                  torch.float64 if isinstance(value, float) else None)
+        if id(value) in self.random:
+            raise Unknown(f"the reference draws random numbers (aten.{self.random[id(value)]})")
         number = self.ids.get(id(value))
         if number is None:
             number = self.bind(value, self.recorder.constant(value))
@@ -147,18 +211,6 @@ class Tracer(torch.fx.Interpreter):
 
     def combine(self, fn, like, *numbers):
         return self.recorder.emit("map", like, fn=fn, **{"in": list(numbers)})
-
-    def run_node(self, node):
-        out = super().run_node(node)
-        if node.op == "get_attr":
-            if isinstance(out, torch.Tensor) and id(out) not in self.ids:
-                self.bind(out, self.recorder.constant(out))
-        elif node.op == "call_function" and node.target is not operator.getitem:
-            if node.users and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-                raise Unknown(f"the reference draws random numbers (aten.{base_name(node.target)})")
-            args, kwargs = self.fetch_args_kwargs_from_env(node)
-            self.lower(node.target, args, kwargs, out)
-        return out
 
     def lower(self, target, args, kwargs, out):
         name = base_name(target)
@@ -270,6 +322,10 @@ class Tracer(torch.fx.Interpreter):
     def do_amin(self, out, a, dim=None, keepdim=False):
         self.bind(out, self.reduced("min", out, a, dim)[0])
 
+    def do_logsumexp(self, out, a, dim, keepdim=False):
+        """As a whole: its parts ask for infinite maxima, which finite data have not."""
+        self.bind(out, self.reduced("logsumexp", out, a, dim)[0])
+
     def do_any(self, out, a, dim=None, keepdim=False):
         self.bind(out, self.reduced("max", out, a, dim)[0])
 
@@ -355,6 +411,7 @@ class Tracer(torch.fx.Interpreter):
         self.sorted(out, a, dim, largest, k)
 
     def product(self, out, a, b, batch, m, k, n):
+        self.recorder.count(batch * m * k * n)
         return self.recorder.emit("bmm", out, b=batch, m=m, k=k, n=n, **{"in": [self.as_float(a), self.as_float(b)]})
 
     def do_mm(self, out, a, b):
@@ -584,13 +641,15 @@ def without_onednn():
 
 def warm():
     """Loads what the first trace loads, which takes seconds."""
-    make_fx(torch.func.functionalize(lambda x: x + 1, remove="mutations"), decomposition_table=decompositions())(torch.ones(1))
+    with Tracer(Recorder(math.inf)):
+        torch.func.functionalize(lambda x: torch.nn.functional.batch_norm(x + 1, None, None, training=True), remove="mutations")(
+            torch.ones(2, 3))
 
 
 @functools.cache
 def decompositions():
     table = {**torch._decomp.core_aten_decompositions(), **torch._decomp.get_decompositions(DECOMPOSED)}
-    kept = {aten.convolution.default, aten.max_pool2d_with_indices.default, aten.elu.default, aten.mish.default}
+    kept = {aten.convolution.default, aten.logsumexp.default, aten.max_pool2d_with_indices.default, aten.elu.default, aten.mish.default}
     return {op: rule for op, rule in table.items() if op not in kept}
 
 
@@ -619,37 +678,37 @@ def trace(asked):
     def call(*values):
         return function(**dict(zip(names, values)), **fixed)
 
-    table = decompositions()
+    recorder = Recorder(asked["most"])
+    tracer = Tracer(recorder)
+    for name, tensor in zip(names, tensors):
+        tracer.bind(tensor, recorder.emit("input", tensor, name=name))
     # oneDNN's operators and fused attention have no parts.
     with torch.no_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH), without_onednn():
         try:
-            graph = make_fx(torch.func.functionalize(call, remove="mutations"), decomposition_table=table)(*tensors)
-        except Unknown:
+            with tracer:
+                results = torch.func.functionalize(call, remove="mutations")(*tensors)
+        except (Unknown, TooLarge):
             raise
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else ""
             raise Refused(f"the reference raised {type(error).__name__}: {text}") from error
-    recorder = Recorder()
-    tracer = Tracer(graph, recorder)
-    for name, tensor in zip(names, tensors):
-        tracer.bind(tensor, recorder.emit("input", tensor, name=name))
-    with torch.no_grad():
-        results = tracer.run(*tensors)
-    results = list(results) if isinstance(results, (tuple, list)) else [results]
-    return {"program": recorder.program, "outputs": [tracer.of(one) for one in results]}
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        return {"program": recorder.program, "tables": recorder.tables, "outputs": [tracer.of(one) for one in results]}
 
 
 def answer(line):
     """The answer to a line, as a line."""
     try:
-        told = trace(json.loads(line))
+        found = trace(json.loads(line))
     except Unknown as error:
-        told = {"error": str(error).splitlines()[0]}
+        found = {"error": str(error).splitlines()[0]}
     except Refused as error:
-        told = {"refused": str(error)}
+        found = {"refused": str(error)}
+    except TooLarge:
+        found = {"large": True}
     except Exception as error:  # whatever the reference raises is told, with its kind
-        told = {"error": f"the reference raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
-    return json.dumps(told) + "\n"
+        found = {"error": f"the reference raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+    return json.dumps(found) + "\n"
 
 
 def main():

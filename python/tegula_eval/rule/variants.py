@@ -268,8 +268,9 @@ class Search:
         changed = ", ".join(f"{old} -> {new}" for old, new in zip(self.original, values) if old != new)
         return Variant(name, self.sizes.text(values), cost, changed)
 
-    def smaller(self, max_bytes: int, max_flops: int, start: tuple[int, ...] | None = None):
-        """Sizes within the budget as (values, cost), or None."""
+    def smaller(self, max_bytes: int, max_flops: int, start: tuple[int, ...] | None = None, grows: bool = True):
+        """Sizes within the budget as (values, cost), or None. Where there are none, the least ones are those, or where
+        `grows`, some above them."""
         def excess(cost: Cost) -> float:
             return max(cost.bytes / max_bytes, cost.flops / max_flops)
 
@@ -287,6 +288,8 @@ class Search:
             return None
         while excess(cost) > 1:
             step = self._halve(values, cost, excess)
+            if step is None and not grows:
+                return values, cost
             if step is None:
                 return self._above(cost, max_bytes, max_flops, start)
             values, cost = step
@@ -365,14 +368,15 @@ def _odd_near(value: int) -> list[int]:
 
 
 def find_variants(source: str, max_bytes: int = 8 << 20, max_flops: int = 1 << 28,
-                  own: bool = False) -> list[Variant]:
+                  own: bool = False, grows: bool = True) -> list[Variant]:
     """Variants to judge a program at, the smallest first: `ragged`, `small`, and `own` (the task's own sizes)
-    where asked for, or where they are within the budget. Raises TaskError where none is found."""
+    where asked for, or where they are within the budget. Where none is within it, the least ones, or where `grows`, some
+    above them. Raises TaskError where none is found."""
     search = Search(source)
     found: list[Variant] = []
-    base = search.smaller(max_bytes, max_flops)
+    base = search.smaller(max_bytes, max_flops, grows=grows)
     if base is not None:
-        quarter = search.smaller(max(max_bytes // 32, 1), max(max_flops // 32, 1), base[0]) or base
+        quarter = search.smaller(max(max_bytes // 32, 1), max(max_flops // 32, 1), base[0], grows) or base
         odd = search.ragged(*quarter, max(max_bytes, base[1].bytes), max(max_flops, base[1].flops))
         if odd[0] not in (base[0], search.original):
             found.append(search.variant("ragged", *odd))

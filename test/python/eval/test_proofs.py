@@ -9,8 +9,7 @@ from conftest import RIGHT, SCALE, TREE, module
 
 from tegula_eval.judge.evaluate import evaluate
 from tegula_eval.program import library
-from tegula_eval.proofs.certify import SMALL_BYTES, SMALL_FLOPS, certify
-from tegula_eval.rule.variants import find_variants
+from tegula_eval.proofs.certify import certify, small_variants
 from tegula_eval.workers import pool
 
 try:
@@ -27,9 +26,7 @@ NORMED = """kernel normed(x: f32[M, N]) -> (y: f32[M, N]) {
 
 
 def certified(task, program):
-    def smaller():
-        return find_variants(task, SMALL_BYTES, SMALL_FLOPS)
-    return certify(program, smaller, smaller()[0])
+    return certify(program, lambda: small_variants(task), small_variants(task)[0])
 
 
 def test_equal_at_sizes_that_are_drawn():
