@@ -51,8 +51,10 @@ struct Equation {
   const Expr *guard = nullptr;
   const Expr *value = nullptr;
   Span span;
-  bool isState = false;       // `state target[...] = value`: a loop changes the target
-  bool isKept = false;        // in a loop: the target is there behind it, for all steps
+  bool isState = false; // `state target[...] = value`: a loop changes the target
+  /// How many loops stand around the place where the target begins its life: behind deeper ones it
+  /// is there for all steps.
+  unsigned level = ~0u;
   std::shared_ptr<Loop> loop; // in place of all else but the span
 };
 
@@ -67,6 +69,9 @@ struct Carried {
 struct Loop {
   const Var *var = nullptr;
   bool isReverse = false;
+  unsigned depth = 1; // loops around its body
+  /// Whether what the equation of the body defines is there behind the loop.
+  bool isKept(const Equation &one) const { return one.level < depth; }
   std::vector<Equation> body;
   std::vector<Carried> states;
 };
@@ -126,6 +131,23 @@ public:
                            llvm::function_ref<const Expr *(const Expr *)> replace);
   IndexExpr replaceReads(const IndexExpr &index,
                          llvm::function_ref<const Expr *(const Expr *)> replace);
+  /// The same in an equation, or all equations of a loop.
+  void replaceReads(Equation &equation, llvm::function_ref<const Expr *(const Expr *)> replace);
+
+  /// One tensor in place of another, wherever equations define or read it.
+  void renameTensor(std::vector<Equation> &equations, const Tensor *from, const Tensor *to);
+
+  /// What becomes of an index: nothing for a variable that stays.
+  struct IndexMap {
+    llvm::function_ref<std::optional<IndexExpr>(unsigned id)> variable;
+    llvm::function_ref<const Expr *(const Expr *)> data; // behind a variable
+    llvm::function_ref<IndexExpr(const IndexExpr &)> bound;
+  };
+  IndexExpr mapIndex(const IndexExpr &index, const IndexMap &map);
+  /// Replaces what a node is made of, but for bound vars and positions of scans. Whether anything
+  /// is another.
+  bool mapParts(Expr &made, llvm::function_ref<const Expr *(const Expr *)> part,
+                llvm::function_ref<IndexExpr(const IndexExpr &)> index);
 
   /// Vars that the value depends on and does not bind itself; those behind data count.
   void freeVars(const Expr *value, VarSet &into) const;

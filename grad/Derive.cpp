@@ -363,34 +363,35 @@ bool Deriver::reverse(const Equation &equation) {
 
 /// Whether each element is a reduction: computing it again costs more than reading it.
 bool Deriver::isReduced(const Tensor *tensor) const {
-  return any_of(equations, [&](const Equation &one) {
-    if (!one.loop)
-      return one.target == tensor && one.value->kind == Expr::Reduce;
-    return any_of(one.loop->body, [&](const Equation &step) { return step.target == tensor; });
-  });
+  auto visit = [&](auto &&self, const Equation &one, bool isStep) -> bool {
+    if (one.loop)
+      return any_of(one.loop->body, [&](const Equation &step) { return self(self, step, true); });
+    return one.target == tensor && (isStep || one.value->kind == Expr::Reduce);
+  };
+  return any_of(equations, [&](const Equation &one) { return visit(visit, one, false); });
 }
 
-/// The equations with one tensor read in place of another.
-static void replaceTensor(Builder &b, std::vector<Equation> &equations, const Tensor *from,
-                          const Tensor *to) {
-  auto replace = [&](const Expr *read) -> const Expr * {
-    if (read->tensor != from)
-      return nullptr;
-    Expr *made = b.copy(read);
-    made->tensor = to;
-    return made;
-  };
-  for (Equation &equation : equations) {
-    if (equation.loop) {
-      replaceTensor(b, equation.loop->body, from, to);
-      continue;
-    }
-    equation.value = b.replaceReads(equation.value, replace);
-    if (equation.guard)
-      equation.guard = b.replaceReads(equation.guard, replace);
-    for (IndexExpr &subscript : equation.subscripts)
-      subscript = b.replaceReads(subscript, replace);
+/// What the needed equations of a loop's body need, of the same step or of one before.
+static void findNeeded(const Builder &b, ArrayRef<Equation> body, DenseSet<const Tensor *> &needed,
+                       const DenseSet<const Tensor *> &given) {
+  for (size_t known = SIZE_MAX; known != needed.size();) {
+    known = needed.size();
+    for (const Equation &one : llvm::reverse(body))
+      if (one.loop)
+        findNeeded(b, one.loop->body, needed, given);
+      else if (needed.contains(one.target) && !given.contains(one.target))
+        b.tensorsOf(one, needed);
   }
+}
+
+static void eraseUnneeded(std::vector<Equation> &body, const DenseSet<const Tensor *> &needed,
+                          const DenseSet<const Tensor *> &given) {
+  erase_if(body, [&](Equation &one) {
+    if (!one.loop)
+      return !needed.contains(one.target) || given.contains(one.target);
+    eraseUnneeded(one.loop->body, needed, given);
+    return one.loop->body.empty();
+  });
 }
 
 /// Moves what is needed, and what that needs, in order.
@@ -398,19 +399,9 @@ static void keepNeeded(const Builder &b, std::vector<Equation> &from, std::vecto
                        DenseSet<const Tensor *> &needed, const DenseSet<const Tensor *> &given) {
   for (Equation &equation : llvm::reverse(from)) {
     if (equation.loop) {
-      // What a step needs it may need of the step before.
-      std::vector<Equation> &body = equation.loop->body;
-      auto isNeeded = [&](const Equation &one) {
-        return needed.contains(one.target) && !given.contains(one.target);
-      };
-      for (size_t known = 0; known != needed.size();) {
-        known = needed.size();
-        for (const Equation &one : llvm::reverse(body))
-          if (isNeeded(one))
-            b.tensorsOf(one, needed);
-      }
-      erase_if(body, [&](const Equation &one) { return !isNeeded(one); });
-      if (!body.empty())
+      findNeeded(b, equation.loop->body, needed, given);
+      eraseUnneeded(equation.loop->body, needed, given);
+      if (!equation.loop->body.empty())
         to.push_back(std::move(equation));
       continue;
     }
@@ -420,6 +411,15 @@ static void keepNeeded(const Builder &b, std::vector<Equation> &from, std::vecto
     to.push_back(std::move(equation));
   }
   std::reverse(to.begin(), to.end());
+}
+
+void forKept(const Loop &loop, ArrayRef<Equation> body,
+             function_ref<void(const Equation &)> visit) {
+  for (const Equation &one : body)
+    if (one.loop)
+      forKept(loop, one.loop->body, visit);
+    else if (loop.isKept(one))
+      visit(one);
 }
 
 /// A temporary that points are added to begins as zeros of its whole size: ahead of the loop where
@@ -435,14 +435,40 @@ static void beginSums(Builder &b, std::vector<Equation> &equations,
   };
   for (Equation &equation : equations) {
     if (equation.loop) {
-      for (const Equation &one : equation.loop->body)
-        if (one.isKept)
-          begin(one);
+      forKept(*equation.loop, equation.loop->body, begin);
       DenseSet<const Tensor *> inStep = defined;
       beginSums(b, equation.loop->body, inStep);
     } else {
       begin(equation);
     }
+    complete.push_back(std::move(equation));
+  }
+  equations = std::move(complete);
+}
+
+/// States begin outside of all loops, as the language wants it: those of a loop inside of another
+/// one are set anew by each step.
+static void beginOutside(Builder &b, std::vector<Equation> &body, std::vector<Equation> &ahead) {
+  for (Equation &one : body) {
+    if (one.loop) {
+      beginOutside(b, one.loop->body, ahead);
+      continue;
+    }
+    if (!one.isState)
+      continue;
+    Equation begin =
+        b.equationOf(one.target, [&](ArrayRef<IndexExpr>) -> const Expr * { return b.number(0); });
+    begin.isState = true;
+    ahead.push_back(std::move(begin));
+    one.isState = false;
+  }
+}
+
+static void beginStates(Builder &b, std::vector<Equation> &equations) {
+  std::vector<Equation> complete;
+  for (Equation &equation : equations) {
+    if (equation.loop)
+      beginOutside(b, equation.loop->body, complete);
     complete.push_back(std::move(equation));
   }
   equations = std::move(complete);
@@ -472,21 +498,19 @@ void Deriver::keepNeeded(Derivation &result) {
   for (auto [temporary, output] : outputOf)
     if (save == SavedOutputs::All || (save == SavedOutputs::ByCost && isReduced(temporary))) {
       saved.insert(output);
-      replaceTensor(b, backward, temporary, output);
+      b.renameTensor(backward, temporary, output);
     }
   grad::keepNeeded(b, backward, result.backward, needed, {});
   std::vector<Equation> spelled;
-  for (const Equation &equation : equations)
-    if (equation.loop)
-      spellLoop(equation, spelled);
-    else
-      spelled.push_back(equation);
+  spell(equations, spelled, /*withHistory=*/true);
   grad::keepNeeded(b, spelled, result.forward, needed, saved);
   for (const Tensor *output : b.program.outputs)
     if (saved.contains(output) && needed.contains(output))
       result.saved.push_back(output);
   DenseSet<const Tensor *> defined;
   beginSums(b, result.forward, defined);
+  beginStates(b, result.forward);
+  beginStates(b, result.backward);
 }
 
 std::optional<Derivation> Deriver::run(ArrayRef<const Tensor *> wrt, bool keepsZeros) {

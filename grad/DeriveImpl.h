@@ -37,8 +37,19 @@ struct StepScope {
   llvm::DenseSet<const Tensor *> own; // values of one step
   /// What flows to other tensors.
   llvm::MapVector<const Tensor *, std::vector<Contribution>> elsewhere;
+  /// The states in which that adds up over all steps, of tensors that are no step's around either.
+  struct Sum {
+    const Tensor *state = nullptr;
+    bool isMasked = false;
+  };
+  llvm::MapVector<const Tensor *, Sum> sums;
   StepScope *outer = nullptr;
 };
+
+/// Calls `visit` for the equations of `body`, a part of the loop's, that define what is there
+/// behind the loop.
+void forKept(const Loop &loop, llvm::ArrayRef<Equation> body,
+             llvm::function_ref<void(const Equation &)> visit);
 
 class Deriver {
 public:
@@ -70,7 +81,14 @@ private:
   // DeriveLoop.cpp.
   bool reverseLoop(const Equation &equation);
   bool hasAdjoint(const Loop &loop);
-  void spellLoop(const Equation &equation, std::vector<Equation> &into);
+  Contribution wholeOf(const Tensor *tensor, bool isMasked);
+  void beginState(const Tensor *state, const Adjoint *from);
+  void addUp(StepScope &scope);
+  /// Loops as they are written, with their states, and with the states' histories where asked for.
+  void spell(llvm::ArrayRef<Equation> from, std::vector<Equation> &into, bool withHistory,
+             const Loop *inStepOf = nullptr);
+  void spellLoop(const Equation &equation, std::vector<Equation> &into, bool withHistory,
+                 const Loop *inStepOf);
 
   // DeriveValue.cpp.
   /// Lets the adjoint `g` of `value` flow down to what it reads.

@@ -32,15 +32,6 @@ static const Expr *inHistory(Builder &b, const Loop &loop, const Tensor *history
   return result;
 }
 
-static void replaceReads(Builder &b, Equation &equation,
-                         function_ref<const Expr *(const Expr *)> replace) {
-  equation.value = b.replaceReads(equation.value, replace);
-  if (equation.guard)
-    equation.guard = b.replaceReads(equation.guard, replace);
-  for (IndexExpr &subscript : equation.subscripts)
-    subscript = b.replaceReads(subscript, replace);
-}
-
 static bool readsTensor(const Builder &b, const Equation &equation, const Tensor *tensor) {
   DenseSet<const Tensor *> found;
   b.tensorsOf(equation, found);
@@ -68,7 +59,7 @@ static void assignState(Builder &b, std::vector<Equation> &body, const Tensor *s
     if (!isReadBehind) {
       definition->target = state;
       for (Equation &one : MutableArrayRef(body).drop_front(at + 1))
-        replaceReads(b, one, [&](const Expr *read) -> const Expr * {
+        b.replaceReads(one, [&](const Expr *read) -> const Expr * {
           if (read->tensor != from)
             return nullptr;
           Expr *made = b.copy(read);
@@ -84,12 +75,69 @@ static void assignState(Builder &b, std::vector<Equation> &body, const Tensor *s
 
 /// Whether the loop or what it changes has an adjoint.
 bool Deriver::hasAdjoint(const Loop &loop) {
+  bool result = false;
   for (const Carried &state : loop.states)
-    if (active.contains(state.after) && finish(state.after))
-      return true;
-  return any_of(loop.body, [&](const Equation &one) {
-    return active.contains(one.target) && adjoints.count(one.target) && finish(one.target);
+    result |= active.contains(state.after) && finish(state.after);
+  forKept(loop, loop.body, [&](const Equation &one) {
+    result |= active.contains(one.target) && adjoints.count(one.target) && finish(one.target);
   });
+  return result;
+}
+
+/// What a whole tensor gives to another one's adjoint.
+Contribution Deriver::wholeOf(const Tensor *tensor, bool isMasked) {
+  Contribution result;
+  SmallVector<IndexExpr> at;
+  for (auto [d, dim] : enumerate(tensor->dims)) {
+    result.layout.push_back({b.newAxis(std::string(1, "ijklmnpqrstuv"[d % 13]), 0, dim)});
+    at.push_back(IndexExpr::dim(result.layout.back()[0]->id));
+  }
+  result.value = b.read(tensor, at);
+  result.isMasked = isMasked;
+  return result;
+}
+
+/// A state that begins as an adjoint, or as 0.
+void Deriver::beginState(const Tensor *state, const Adjoint *from) {
+  Equation made = b.equationOf(state, [&](ArrayRef<IndexExpr> at) -> const Expr * {
+    return from ? adjointAt(*from, at) : b.number(0);
+  });
+  made.isState = true;
+  backward.push_back(std::move(made));
+}
+
+static const Tensor *newState(Builder &b, const Twine &name, const Tensor *like) {
+  return b.newTensor(name.str(), computeType(like->type), like->dims, Tensor::State);
+}
+
+/// What flows to tensors from outside adds up over the steps, of the loops around too where these
+/// tensors are no steps' own.
+void Deriver::addUp(StepScope &scope) {
+  for (auto &[tensor, contributions] : scope.elsewhere) {
+    StepScope *at = &scope;
+    while (at->outer && !at->outer->own.contains(tensor))
+      at = at->outer;
+    StepScope::Sum &sum = at->sums[tensor];
+    if (!sum.state)
+      sum.state = newState(b, "sum_" + tensor->name, tensor);
+    sum.isMasked |= any_of(contributions, [](const Contribution &one) { return one.isMasked; });
+    emitInto(sum.state, contributions, /*isFirst=*/false);
+  }
+}
+
+/// Tensors that the equations define, those of loops among them too.
+static void definedBy(ArrayRef<Equation> body, DenseSet<const Tensor *> &into) {
+  for (const Equation &one : body) {
+    if (!one.loop) {
+      into.insert(one.target);
+      continue;
+    }
+    definedBy(one.loop->body, into);
+    for (const Carried &state : one.loop->states) {
+      into.insert(state.first);
+      into.insert(state.after);
+    }
+  }
 }
 
 bool Deriver::reverseLoop(const Equation &equation) {
@@ -97,31 +145,8 @@ bool Deriver::reverseLoop(const Equation &equation) {
   // Adjoints of what the steps write elsewhere are complete; those of their own values begin here.
   if (!hasAdjoint(loop))
     return true;
-  auto stateOf = [&](StringRef name, const Tensor *like) {
-    return b.newTensor(name, computeType(like->type), like->dims, Tensor::State);
-  };
-  auto begin = [&](const Tensor *state, const Adjoint *from) {
-    Equation made = b.equationOf(state, [&](ArrayRef<IndexExpr> at) -> const Expr * {
-      return from ? adjointAt(*from, at) : b.number(0);
-    });
-    made.isState = true;
-    backward.push_back(std::move(made));
-  };
-  auto whole = [&](const Tensor *tensor, bool isMasked) {
-    Contribution result;
-    SmallVector<IndexExpr> at;
-    for (auto [d, dim] : enumerate(tensor->dims)) {
-      result.layout.push_back({b.newAxis(std::string(1, "ijklmnpqrstuv"[d % 13]), 0, dim)});
-      at.push_back(IndexExpr::dim(result.layout.back()[0]->id));
-    }
-    result.value = b.read(tensor, at);
-    result.isMasked = isMasked;
-    return result;
-  };
-
   StepScope scope;
-  for (const Equation &one : loop.body)
-    scope.own.insert(one.target);
+  definedBy(loop.body, scope.own);
   bool isMasked = false;
   SmallVector<std::pair<Carried *, const Tensor *>> gradientStates;
   for (Carried &state : loop.states) {
@@ -130,8 +155,8 @@ bool Deriver::reverseLoop(const Equation &equation) {
       continue;
     Adjoint *after = finish(state.after);
     isMasked |= after && after->isMasked;
-    const Tensor *gradient = stateOf("grad_" + state.first->name, state.first);
-    begin(gradient, after);
+    const Tensor *gradient = newState(b, "grad_" + state.first->name, state.first);
+    beginState(gradient, after);
     gradientStates.push_back({&state, gradient});
   }
   std::vector<Equation> outside = std::move(backward);
@@ -140,21 +165,13 @@ bool Deriver::reverseLoop(const Equation &equation) {
   scope.outer = steps;
   steps = &scope;
   for (auto [state, gradient] : gradientStates)
-    adjoints[state->last].contributions.push_back(whole(gradient, isMasked));
+    adjoints[state->last].contributions.push_back(wholeOf(gradient, isMasked));
   bool fine = all_of(llvm::reverse(std::vector<Equation>(loop.body)),
                      [&](const Equation &one) { return reverse(one); });
   steps = scope.outer;
   if (!fine)
     return false;
-
-  // What flows to tensors from outside adds up over the steps.
-  std::vector<std::pair<const Tensor *, Contribution>> sums;
-  for (auto &[tensor, contributions] : scope.elsewhere) {
-    const Tensor *sum = stateOf("sum_" + tensor->name, tensor);
-    bool isSomeMasked = any_of(contributions, [](const Contribution &one) { return one.isMasked; });
-    emitInto(sum, contributions, /*isFirst=*/false);
-    sums.push_back({tensor, whole(sum, isSomeMasked)});
-  }
+  addUp(scope);
   // The states' adjoints at the beginning of the step, when all that needs the others is there.
   SmallVector<std::pair<const Tensor *, const Tensor *>> next;
   for (auto [state, gradient] : gradientStates) {
@@ -177,9 +194,10 @@ bool Deriver::reverseLoop(const Equation &equation) {
   made.loop = std::make_shared<Loop>();
   made.loop->var = loop.var;
   made.loop->isReverse = !loop.isReverse;
+  made.loop->depth = loop.depth;
   made.span = equation.span;
   std::vector<Equation> &body = made.loop->body;
-  copy_if(loop.body, std::back_inserter(body), [](const Equation &one) { return !one.isKept; });
+  spell(loop.body, body, /*withHistory=*/true, &loop);
   append_range(body, backward);
   for (Carried &state : loop.states) {
     if (none_of(body, [&](const Equation &one) { return readsTensor(b, one, state.first); }))
@@ -190,31 +208,48 @@ bool Deriver::reverseLoop(const Equation &equation) {
       state.history =
           b.newTensor(state.first->name + "_before", state.first->type, dims, Tensor::State);
     for (Equation &one : body)
-      replaceReads(b, one, [&](const Expr *read) -> const Expr * {
+      b.replaceReads(one, [&](const Expr *read) -> const Expr * {
         return read->tensor == state.first ? inHistory(b, loop, state.history, read) : nullptr;
       });
   }
   backward = std::move(outside);
   stored = std::move(storedOutside);
-  for (const auto &[tensor, sum] : sums)
-    begin(sum.value->tensor, nullptr);
+  for (const auto &[tensor, sum] : scope.sums)
+    beginState(sum.state, nullptr);
   backward.push_back(std::move(made));
 
-  for (auto &[tensor, sum] : sums)
-    adjoints[tensor].contributions.push_back(std::move(sum));
+  auto give = [&](const Tensor *tensor, Contribution contribution) {
+    bool isElsewhere = steps && !steps->own.contains(tensor);
+    (isElsewhere ? steps->elsewhere[tensor] : adjoints[tensor].contributions)
+        .push_back(std::move(contribution));
+  };
+  for (const auto &[tensor, sum] : scope.sums)
+    give(tensor, wholeOf(sum.state, sum.isMasked));
   for (auto [state, gradient] : gradientStates)
     if (active.contains(state->before))
-      adjoints[state->before].contributions.push_back(whole(gradient, isMasked));
+      give(state->before, wholeOf(gradient, isMasked));
   return true;
 }
 
-/// A loop that is computed again, with its states and their histories, as it is written.
-void Deriver::spellLoop(const Equation &equation, std::vector<Equation> &into) {
+void Deriver::spell(ArrayRef<Equation> from, std::vector<Equation> &into, bool withHistory,
+                    const Loop *inStepOf) {
+  for (const Equation &one : from)
+    if (one.loop)
+      spellLoop(one, into, withHistory, inStepOf);
+    else if (!inStepOf || !inStepOf->isKept(one))
+      into.push_back(one);
+}
+
+/// A loop that is computed again, with its states and their histories, as it is written. In a step
+/// of a loop that is gone through in reverse, what is there behind that loop is left out.
+void Deriver::spellLoop(const Equation &equation, std::vector<Equation> &into, bool withHistory,
+                        const Loop *inStepOf) {
   const Loop &loop = *equation.loop;
   Equation made;
   made.loop = std::make_shared<Loop>();
   made.loop->var = loop.var;
   made.loop->isReverse = loop.isReverse;
+  made.loop->depth = loop.depth;
   made.span = equation.span;
   std::vector<Equation> &body = made.loop->body;
   SmallVector<std::pair<const Carried *, const Tensor *>> states;
@@ -229,7 +264,7 @@ void Deriver::spellLoop(const Equation &equation, std::vector<Equation> &into) {
     });
     begin.isState = true;
     into.push_back(std::move(begin));
-    if (one.history) {
+    if (one.history && withHistory) {
       Equation empty = b.equationOf(
           one.history, [&](ArrayRef<IndexExpr>) -> const Expr * { return b.number(0); });
       empty.isState = true;
@@ -242,10 +277,12 @@ void Deriver::spellLoop(const Equation &equation, std::vector<Equation> &into) {
     }
     states.push_back({&one, state});
   }
-  append_range(body, loop.body);
+  // Loops inside keep their states for the steps that are gone through in reverse, which run them
+  // again.
+  spell(loop.body, body, /*withHistory=*/false, inStepOf);
   for (auto [one, state] : states) {
     for (Equation &step : body)
-      replaceReads(b, step, [&](const Expr *read) -> const Expr * {
+      b.replaceReads(step, [&](const Expr *read) -> const Expr * {
         if (read->tensor != one->first)
           return nullptr;
         Expr *here = b.copy(read);

@@ -116,7 +116,7 @@ bool GradientMaker::chooseWrt(const Program &program, std::vector<const Tensor *
   }
   if (options.wrt.empty())
     for (const Tensor *input : program.inputs)
-      if (isFloat(input->type) && input->kind == Tensor::In)
+      if (isFloat(input->type))
         wrt.push_back(input);
   if (wrt.empty())
     return report({"kernel '" + kernel->name.name + "' takes no tensor of floats", {}});
@@ -223,6 +223,9 @@ std::string GradientMaker::parameters(Writer &writer, const Program &program,
   auto typeOfOutput = [&](StringRef name) {
     for (const ast::Param &param : kernel->outputs)
       if (param.name.name == name)
+        return param.type.name;
+    for (const ast::Param &param : kernel->params)
+      if (param.isInout && param.name.name + "_after" == name)
         return param.type.name;
     return std::string("f32");
   };

@@ -500,6 +500,31 @@ LOOPS = {
     "kernel k(x: f64[T, N]) -> (a: f64[T, N], y: f64[N]) {\n  a[0, i] = x[0, i]*x[0, i]\n  state h[i in N] = x[0, i]\n"
     "  for t in 1:T {\n    h[i] = sin(h[i]) + x[t, i]\n    a[t, i] = h[i]*h[i]\n  }\n  y[i] = a[0, i]*a[T - 1, i]\n}":
         dict(x=(4, 3)),
+    # one loop in another: values and sums of an outer step, which the steps inside read and add to
+    "kernel k(x: f64[T, R, N], a: f64[N]) -> (y: f64[T, N], s: f64[N]) {\n  state h[i in N] = a[i]\n  for t in T {\n"
+    "    u[i] = h[i]*a[i]\n    acc[i in N] = 0.0\n    for r in R, reverse {\n      h[i] = sin(h[i])*x[t, r, i] + u[i]\n"
+    "      acc[i] += h[i]*x[t, r, i]\n      s[i] += h[i]*h[i]\n    }\n    y[t, i] = h[i]*acc[i]\n  }\n}":
+        dict(x=(3, 2, 4), a=(4,)),
+    # three of them
+    "kernel k(x: f64[T, N]) -> (y: f64[N]) {\n  state h[i in N] = 1.0\n  for t in T {\n    for r in 2 {\n      for q in 1:3 {\n"
+    "        h[i] = cos(h[i]*q)*x[t, i] + r\n      }\n      h[i] = h[i]*h[i]\n    }\n  }\n  y[i] = h[i]\n}": dict(x=(2, 3)),
+    # states and steps of a parallel block, and a state that lives in one step
+    "kernel k(x: f64[T, M, N], a: f64[M]) -> (y: f64[T, M, N], z: f64[M]) {\n  parallel i in M, j in N {\n"
+    "    state h = a[i]\n    state g = 1.0\n    for t in T {\n      n = tanh(h + x[t, i, j])\n      g = g*n\n      state e = h\n"
+    "      for r in 2 { e = sin(e)*g }\n      h = n + 0.5*e\n      y[t, i, j] = h*g\n    }\n    z[i] += h + g\n  }\n}":
+        dict(x=(3, 2, 2), a=(2,)),
+    # tiles: states that a second walk reads, and sums that tiles add to
+    "kernel k(x: f64[M, N], w: f64[N]) -> (y: f64[M, N], s: f64[M]) {\n  parallel i in M {\n    state m = -1e30\n"
+    "    state l = 0.0\n    for j in tiles(N) {\n      n = maximum(m, max(x[i, j] for j))\n"
+    "      l = l*exp(m - n) + sum(exp(x[i, j] - n)*w[j] for j)\n      m = n\n    }\n    for j in tiles(N) {\n"
+    "      y[i, j] = exp(x[i, j] - m)/l\n      s[i] += sum(x[i, j]*x[i, j] for j)\n    }\n  }\n}": dict(x=(3, 5), w=(5,)),
+    # tensors that are no states and that steps read: one from the step before, one that all steps add to
+    "kernel k(x: f64[T, N]) -> (y: f64[T, N]) {\n  y[0, i] = x[0, i]\n  for t in 1:T {\n"
+    "    y[t, i] = sin(y[t - 1, i])*x[t, i]\n  }\n}": dict(x=(4, 3)),
+    "kernel k(x: f64[T, N]) -> (y: f64[N]) {\n  a[i in N] = 0.0\n  state h[i in N] = 0.0\n  for t in T {\n    a[i] += x[t, i]\n"
+    "    h[i] = h[i] + a[i]*a[i]\n  }\n  y[i] = h[i]*a[i]\n}": dict(x=(4, 3)),
+    "kernel k(x: f64[T, N]) -> (y: f64[N]) {\n  a[t in T, i in N] = x[0, i]\n  state h[i in N] = 0.0\n  for t in T {\n"
+    "    h[i] = h[i] + x[t, i]*a[t, i]\n    a[t, i] = h[i]\n  }\n  y[i] = h[i]*a[0, i]\n}": dict(x=(4, 3)),
 }
 
 
@@ -512,13 +537,56 @@ def test_loops_of_steps(text):
         assert compare(text, written, values) < 1e-6, written
 
 
+CHANGING = {
+    # in place, read between two changes, in steps, and by a called kernel
+    "kernel k(p: inout f64[N], m: inout f64[N], g: f64[N]) -> (y: f64[N]) {\n  y[i] = p[i]*m[i]\n"
+    "  m[i] = 0.9*m[i] + g[i]*p[i]\n  p[i] = p[i] - m[i]/(p[i]*p[i] + 1)\n  p[i] += g[i] for i in 2\n}":
+        lambda p, m, g: (p*m, *(lambda n: (p - n/(p*p + 1) + torch.where(torch.arange(4) < 2, g, 0), n))(0.9*m + g*p)),
+    "kernel k(p: inout f64[N], x: f64[T, N]) {\n  for t in T { p[i] = sin(p[i])*x[t, i] }\n  twice(p)\n}\n"
+    "kernel twice(p: inout f64[N]) { p[i] = 2*p[i]*p[i] }":
+        lambda p, x: 2*(((p.sin()*x[0]).sin()*x[1]).sin()*x[2])**2,
+    # at places from data, where no two meet, and where points add up
+    "kernel k(c: inout f64[N], s: i64[M], v: f64[M]) -> (y: f64[N]) {\n  distinct s\n  c[s[j]] = v[j]*v[j]\n  y[i] = c[i]*c[i]\n"
+    "  c[s[j]] += y[s[j]]*v[j]\n}":
+        lambda c, s, v: (lambda d: (d*d, d.index_add(0, s, d[s]**2*v)))(c.index_put((s,), v*v)),
+    # after it was read, where data decides, and again
+    "kernel k(x: f64[N], c: bool[N]) -> (y: f64[N], s: f64) {\n  y[i] = 2*x[i]\n  s = sum(y[i]*y[i] for i)\n"
+    "  y[i] = x[i]*x[i]*y[i] for i if c[i]\n  y[i] += s*x[i]\n}":
+        lambda x, c: (torch.where(c, 2*x**3, 2*x) + (4*x*x).sum()*x, (4*x*x).sum()),
+}
+
+
+@pytest.mark.parametrize("text", CHANGING)
+def test_tensors_that_change(text):
+    shapes = dict(p=(4,), m=(4,), g=(4,), x=(3, 4) if "T" in text else (4,), c=(4,), s=(2,), v=(2,))
+    order = CHANGING[text].__code__.co_varnames
+    values = {name: draw(*shapes[name], seed=i) for i, name in enumerate(order)}
+    values.update({name: np.array([2, 0]) for name in order if name == "s"})
+    if "c: bool" in text:
+        values["c"] = np.array([True, False, True, False])
+    entry = "k" if "twice" in text else ""
+    written = gradient(COMMAND, text, kernel=entry)
+    assert compare(text, written, values, kernel=entry or None) < 1e-6, written
+    # Against autograd, outputs first, then tensors in place as they are afterwards.
+    tensors = {name: torch.as_tensor(one) for name, one in values.items()}
+    for one in tensors.values():
+        one.requires_grad_(one.dtype == torch.float64)
+    results = CHANGING[text](**tensors)
+    results = results if isinstance(results, tuple) else (results,)
+    names = [one.name for one in tegula.compile(text, entry or None).outputs] + [f"{name}_after" for name in "pmc" if f"{name}: inout" in text]
+    seeds = [torch.randn(one.shape, dtype=torch.float64) for one in results]
+    torch.autograd.backward(results, seeds)
+    known = {**{name: one.detach() for name, one in tensors.items()}, **{name: one.detach() for name, one in zip(names, results)},
+             **{f"grad_{name}": seed for name, seed in zip(names, seeds)}}
+    backward = tegula.compile(written)
+    found = backward(**{one.name: known[one.name] for one in backward.parameters if one.role != "out"})
+    for one, got in zip(backward.outputs, found if isinstance(found, tuple) else (found,)):
+        torch.testing.assert_close(got, tensors[one.name.removeprefix("grad_")].grad, msg=lambda m: f"{one.name}: {m}\n{written}")
+
+
 @pytest.mark.parametrize("text, reason", [
-    ("state h[i in N] = 0.0\n for t in T { h[i] = x[t, i]\n for r in 2 { h[i] = h[i]*2 } }\n y[i] = h[i]", "in another one"),
-    ("parallel i in N { state h = 0.0\n for t in T { h = h + x[t, i] }\n y[i] = h }", "state outside of a loop"),
-    ("a[i in N] = 0.0\n state h[i in N] = 0.0\n for t in T { a[i] += x[t, i]\n h[i] = h[i] + a[i]*a[i] }\n y[i] = h[i]*a[i]",
-     "steps of the loop read 'a', which steps write"),
-    ("a[t in T, i in N] = x[0, i]\n state h[i in N] = 0.0\n for t in T { h[i] = h[i] + x[t, i]\n a[t, i] = h[i] }\n"
-     " y[i] = h[i]*a[0, i]", "elements of 'a' are replaced that another equation has defined"),
+    ("parallel i in N { state h = 0.0\n for t in i + 1 { h = h + x[0, t] }\n y[i] = h }", "take different steps"),
+    ("parallel i in N { state h = 0.0\n for t in T { for r in t:T { h = h + x[r, i] } }\n y[i] = h }", "take different steps"),
 ])
 def test_loops_without_a_rule(text, reason):
     with pytest.raises(Refused, match=reason):
@@ -659,14 +727,11 @@ def test_mixed_forms(text, sizes):
 
 
 REFUSED = {
-    "kernel k(x: inout f64[N]) { x[i] = 2*x[i] }": "takes no tensor of floats",
+    "kernel k(x: f64[N], s: i64[N], c: inout f64[N]) { c[s[i]] = x[i] }": "of which the last one counts",
     "kernel k(x: f64[N]) -> (y: f64[N]) { y[i] = digamma(x[i]) }": "digamma",
     "kernel k(x: f64[N]) -> (y: i64) { y = argmax(x[i] for i) }": "no output of floats",
     "kernel k(x: f64[N], i: i64[N], V: int = 4) -> (y: f64[V]) { y[v] = 0  y[i[n]] max= x[n] }": "which of the points",
     "kernel k(x: f64[M, N]) -> (y: f64[M, N]) { y[i, j] = cumprod(x[i, j], over=j, exclusive=true) }": "exclusive=true",
-    "kernel k(x: f64[N], c: bool[N]) -> (y: f64[N]) { y[i] = 2*x[i]  y[i] = x[i]*x[i] for i if c[i] }": "are replaced",
-    "kernel k(x: f64[N], i: i64[N]) -> (y: f64[N]) { t[n] = x[n]  s = sum(t[n] for n)  t[i[n]] += x[n]  y[n] = s*t[n] }":
-        "changes after it has been read",
     "kernel k(x: f64[2*N], e: i64[2*N]) -> (y: f64[N]) { y[i] = sum(x[e[i + j]] for j in 0:i + 1) for i in N }":
         "between bounds that other indices",
     "kernel k(grad_y: f64[N], w: f64[N]) -> (y: f64[N]) { y[i] = grad_y[i]*w[i] }": "of 'y' is called 'grad_y'",
