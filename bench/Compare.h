@@ -24,7 +24,7 @@
 #ifndef TEGULA_BENCH_COMPARE_H
 #define TEGULA_BENCH_COMPARE_H
 
-#include "bench/Tensor.h"
+#include "bench/reference/Tensor.h"
 #include <array>
 #include <string>
 

@@ -8,6 +8,7 @@
 #include "bench/Harness.h"
 
 #include "bench/Compare.h"
+#include "bench/GradientProgram.h"
 #include "bench/Replay.h"
 #include "bench/Roofline.h"
 #include "bench/Runner.h"
@@ -84,6 +85,17 @@ private:
   struct Tested {
     const ast::Kernel *ast;
     const RefFunction *function;
+  };
+
+  /// What the sets of inputs of one case are made of.
+  struct Subjects {
+    Runner &runner;
+    const Signature &signature;
+    const Tested &kernel;
+    const Reference &reference;
+    const Instance &instance;
+    const ast::Kernel *measured; // the kernel, or its gradient
+    GradientProgram *gradient;   // null: the kernel itself is measured
   };
 
   void fail(int exit, const Twine &message) {
@@ -200,7 +212,18 @@ private:
     Runner *runner = compile(instance);
     if (!runner)
       return false;
-    if (Error failed = measure(*runner, signature, kernel, reference, instance, one, about)) {
+    Subjects subjects{*runner, signature, kernel, reference, instance, kernel.ast, nullptr};
+    if (options.gradient) {
+      if (!hasFloatResult(*runner))
+        return true; // of integers there is nothing to compare
+      subjects.gradient = differentiate(kernel, instance);
+      if (!subjects.gradient)
+        return false;
+      subjects.measured = &subjects.gradient->kernel();
+      about["kernel"] = subjects.measured->name.name;
+      about["backwardOf"] = kernel.ast->name.name;
+    }
+    if (Error failed = measure(subjects, one, about)) {
       failed = handleErrors(std::move(failed), [&](std::unique_ptr<CudaError> error) -> Error {
         isLost |= error->kind == CudaError::Fault;
         return Error(std::move(error));
@@ -221,19 +244,10 @@ private:
     auto known = runners.find(key);
     if (known != runners.end())
       return known->second.get();
-    CompileOptions compileOptions;
-    compileOptions.instance = instance.options;
-    compileOptions.target = options.target;
-    compileOptions.checked = options.checked;
-    compileOptions.dependentLaunches = options.dependentLaunches;
-    compileOptions.pipeline.tensorTile = options.tensorTile;
-    compileOptions.tuned = options.tuned;
-    compileOptions.explain = options.target == "cuda";
+    CompileOptions compileOptions = optionsOf(instance);
     Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
     if (!made) {
-      Error error = made.takeError();
-      int code = isMissingResource(error) ? 3 : error.isA<LaunchError>() ? 2 : 70;
-      fail(code, toString(std::move(error)));
+      notCompiled(made.takeError());
       return nullptr;
     }
     if (!*made) {
@@ -247,34 +261,98 @@ private:
     return (runners[key] = std::move(*made)).get();
   }
 
-  Error measure(Runner &runner, const Signature &signature, const Tested &kernel,
-                const Reference &reference, const Instance &instance, const Case &one,
-                json::Object &about) {
-    Expected<SizeValues> sizes = runner.sizes(signature, instance);
+  CompileOptions optionsOf(const Instance &instance) const {
+    CompileOptions result;
+    result.instance = instance.options;
+    result.target = options.target;
+    result.checked = options.checked;
+    result.dependentLaunches = options.dependentLaunches;
+    result.pipeline.tensorTile = options.tensorTile;
+    result.tuned = options.tuned;
+    result.explain = options.target == "cuda";
+    return result;
+  }
+
+  void notCompiled(Error error) {
+    int code = isMissingResource(error) ? 3 : error.isA<LaunchError>() ? 2 : 70;
+    fail(code, toString(std::move(error)));
+  }
+
+  /// Whether the kernel gives floats at its types in this case.
+  static bool hasFloatResult(const Runner &runner) {
+    return any_of(runner.kernel().arguments, [](const KernelArgument &argument) {
+      return isFloat(argument.dtype) &&
+             (argument.role == KernelArgument::Out || argument.role == KernelArgument::Inout);
+    });
+  }
+
+  /// The program of the kernel's gradients; null, told, where it has none.
+  GradientProgram *differentiate(const Tested &kernel, const Instance &instance) {
+    std::unique_ptr<GradientProgram> &known =
+        gradients[instance.options.kernel + " " + instance.key()];
+    if (known)
+      return known.get();
+    std::string refusal;
+    Expected<std::unique_ptr<GradientProgram>> made =
+        GradientProgram::make(module, *kernel.ast, instance, kernel.function->wrt,
+                              optionsOf(instance), diagnostics, refusal);
+    if (!made) {
+      notCompiled(made.takeError());
+      return nullptr;
+    }
+    if (!*made) {
+      fail(1, refusal);
+      return nullptr;
+    }
+    (*made)->setThreads(options.threads);
+    known = std::move(*made);
+    return known.get();
+  }
+
+  /// Set number `set` of the inputs.
+  Expected<std::unique_ptr<Subject>> makeSet(const Subjects &subjects, ArrayRef<int64_t> sizes,
+                                             unsigned set) const {
+    Launch::Inputs inputs;
+    inputs.specs = &subjects.kernel.function->inputs;
+    inputs.scalars = subjects.instance.scalars;
+    inputs.seed = options.seed * numSets + set;
+    Launch::Inputs again;
+    again.specs = inputs.specs;
+    again.scalars = inputs.scalars;
+    again.seed = inputs.seed;
+    Expected<std::unique_ptr<Launch>> launch =
+        Launch::make(subjects.runner, sizes, std::move(inputs));
+    if (!launch)
+      return launch.takeError();
+    if (subjects.gradient)
+      return subjects.gradient->subject(std::move(*launch), subjects.reference, std::move(again));
+    return std::make_unique<ForwardSubject>(std::move(*launch), subjects.reference);
+  }
+
+  Error measure(const Subjects &subjects, const Case &one, json::Object &about) {
+    Expected<SizeValues> sizes = subjects.runner.sizes(subjects.signature, subjects.instance);
     if (!sizes)
       return sizes.takeError();
-    std::vector<std::unique_ptr<Launch>> sets;
+    // Bits of a gradient depend on the order of its sums, whatever the kernel's own are.
+    bool exact = subjects.kernel.function->exact && !subjects.gradient;
+    std::vector<std::unique_ptr<Subject>> sets;
     std::vector<std::vector<Tensor>> verified;
     for (unsigned set = 0; set < (one.timed ? numSets : 1); ++set) {
-      Launch::Inputs inputs;
-      inputs.specs = &kernel.function->inputs;
-      inputs.scalars = instance.scalars;
-      inputs.seed = options.seed * numSets + set;
-      Expected<std::unique_ptr<Launch>> launch = Launch::make(runner, *sizes, std::move(inputs));
-      if (!launch)
-        return launch.takeError();
-      sets.push_back(std::move(*launch));
+      Expected<std::unique_ptr<Subject>> subject = makeSet(subjects, *sizes, set);
+      if (!subject)
+        return subject.takeError();
+      sets.push_back(std::move(*subject));
       json::Array outputs;
-      if (Error error = check(*sets.back(), reference, kernel.function->exact, outputs, verified))
+      if (Error error = check(*sets.back(), exact, outputs, verified))
         return error;
       if (set == 0 && options.tuned)
-        about["schedule"] = sets.back()->machineCode().choice.text();
+        about["schedule"] = sets.back()->launch().machineCode().choice.text();
       if (set == 0)
         about["outputs"] = std::move(outputs);
     }
     if (one.timed)
-      if (Error error = hold(sets, kernel, about, [&] {
-            return time(sets, reference, verified, kernel.function->exact, about);
+      if (Error error = hold(sets.front()->launch(), *subjects.measured, about, [&] {
+            return time(sets, subjects.reference, verified, exact, about);
           }))
         return error;
     about["passed"] = true;
@@ -301,8 +379,9 @@ private:
   }
 
   /// One launch against the reference; an error says what is wrong. The results go to `verified`.
-  Error check(Launch &launch, const Reference &reference, bool exact, json::Array &outputs,
+  Error check(Subject &subject, bool exact, json::Array &outputs,
               std::vector<std::vector<Tensor>> &verified) {
+    Launch &launch = subject.launch();
     if (Error error = launch.prepare())
       return error;
     std::optional<NotedLaunches> noted;
@@ -317,12 +396,11 @@ private:
       return results.takeError();
     if (Error error = launch.prepare())
       return error;
-    RefValues values = launch.refValues();
     std::string why;
-    std::optional<std::vector<Tensor>> truth = reference.run(values, /*float64=*/true, why);
+    std::optional<std::vector<Tensor>> truth = subject.expected(/*float64=*/true, why);
     if (!truth)
       return referenceFails(" in float64", why);
-    std::optional<std::vector<Tensor>> eager = reference.run(values, /*float64=*/false, why);
+    std::optional<std::vector<Tensor>> eager = subject.expected(/*float64=*/false, why);
     if (!eager)
       return referenceFails("", why);
     if (results->size() != truth->size())
@@ -332,7 +410,7 @@ private:
     Error failure = Error::success();
     for (auto [i, argument] : enumerate(launch.resultArguments())) {
       Comparison comparison = compare((*results)[i], (*eager)[i], (*truth)[i], launch.depth(),
-                                      exact, launch.roundings());
+                                      exact, subject.roundings());
       const std::string &name = kernel.arguments[argument].name;
       outputs.push_back(json::Object{{"name", name},
                                      {"dtype", toString((*results)[i].dtype())},
@@ -352,16 +430,16 @@ private:
 
   /// Times the case, and holds the time to what the program expects and to what was recorded. One
   /// that falls short is taken again: a machine may be busy for a while.
-  Error hold(ArrayRef<std::unique_ptr<Launch>> sets, const Tested &kernel, json::Object &about,
+  Error hold(const Launch &launch, const ast::Kernel &kernel, json::Object &about,
              function_ref<Error()> time) {
     constexpr unsigned attempts = 3;
     std::string why;
     for (unsigned attempt = 0; attempt < attempts; ++attempt) {
       if (Error error = time())
         return error;
-      why = shortfallOf(*sets.front(), kernel, about);
+      why = shortfallOf(launch, kernel, about);
       if (options.takesLock)
-        addToLock(*sets.front(), about);
+        addToLock(launch, about);
       else if (why.empty())
         break;
     }
@@ -411,12 +489,13 @@ private:
   }
 
   /// What a time falls short of, for people; empty where it does not.
-  std::string shortfallOf(const Launch &launch, const Tested &kernel, const json::Object &about) {
+  std::string shortfallOf(const Launch &launch, const ast::Kernel &kernel,
+                          const json::Object &about) {
     std::string why;
     raw_string_ostream os(why);
     StringRef machine = machineOf(launch);
     const json::Object *bound = about.getObject(launch.cudaDevice() ? "bound" : "roofline");
-    std::optional<double> least = expectedShare(*kernel.ast, machine);
+    std::optional<double> least = expectedShare(kernel, machine);
     if (least && bound && *bound->getNumber("share") < *least)
       os << "it reaches " << format("%.2f", *bound->getNumber("share"))
          << " of the bound, and 'schedule' expects " << format("%g", *least);
@@ -447,27 +526,32 @@ private:
     return found == cards.end() ? nullptr : found;
   }
 
-  Error time(std::vector<std::unique_ptr<Launch>> &sets, const Reference &reference,
+  Error time(ArrayRef<std::unique_ptr<Subject>> sets, const Reference &reference,
              const std::vector<std::vector<Tensor>> &verified, bool exact, json::Object &about) {
-    unsigned threads = options.threads ? options.threads : sets.front()->threads();
+    Launch &first = sets.front()->launch();
+    unsigned threads = options.threads ? options.threads : first.threads();
     api->setThreads(threads);
     if (options.graphCalls) {
+      SmallVector<Launch *> launches;
+      for (const std::unique_ptr<Subject> &set : sets)
+        launches.push_back(&set->launch());
       Expected<TimedPair> replays =
-          timeReplays(sets, reference, options.graphCalls, options.limits);
+          timeReplays(launches, reference, options.graphCalls, options.limits);
       if (!replays)
         return replays.takeError();
-      if (Error error = checkReplay(sets, verified, exact))
+      if (Error error = checkReplay(launches, verified, exact))
         return error;
-      return tell(sets, *replays, threads, about);
+      return tell(first, *replays, threads, about);
     }
     Error failure = Error::success();
     // On the CPU a timed call follows one of the same kind on other data, as in a program that does
     // one thing after the other: its own side's workers are awake then, and the other side's sleep.
-    auto setBefore = [&](unsigned turn) -> Launch & {
+    auto setBefore = [&](unsigned turn) -> Subject & {
       return *sets[(turn + sets.size() - 1) % sets.size()];
     };
     auto kernelCall = [&](unsigned turn) -> std::optional<double> {
-      Launch &before = setBefore(turn), &launch = *sets[turn % sets.size()];
+      Subject &subject = *sets[turn % sets.size()];
+      Launch &before = setBefore(turn).launch(), &launch = subject.launch();
       failure = joinErrors(std::move(failure), joinErrors(before.prepare(), launch.prepare()));
       if (!launch.cudaDevice()) {
         awaitRest();
@@ -488,7 +572,7 @@ private:
           // Not the same bits: sums whose order is free are judged anew, by the rule.
           json::Array outputs;
           std::vector<std::vector<Tensor>> ignored;
-          if (Error error = check(launch, reference, exact, outputs, ignored)) {
+          if (Error error = check(subject, exact, outputs, ignored)) {
             failure = joinErrors(std::move(failure), std::move(error));
             return std::nullopt;
           }
@@ -498,24 +582,24 @@ private:
     };
     auto torchCall = [&](unsigned turn) -> std::optional<double> {
       std::string why;
-      Launch &before = setBefore(turn), &launch = *sets[turn % sets.size()];
-      failure = joinErrors(std::move(failure), joinErrors(before.prepare(), launch.prepare()));
-      std::vector<RefValues> calls{launch.refValues()};
-      if (!launch.cudaDevice()) {
-        calls.insert(calls.begin(), before.refValues());
+      Subject &before = setBefore(turn), &subject = *sets[turn % sets.size()];
+      failure = joinErrors(std::move(failure),
+                           joinErrors(before.launch().prepare(), subject.launch().prepare()));
+      std::optional<double> seconds = 0;
+      if (!subject.launch().cudaDevice()) {
         awaitRest();
+        seconds = before.time(why);
       }
-      std::optional<std::vector<double>> seconds = reference.time(calls, calls.size(), why);
-      if (!seconds) {
+      if (seconds)
+        seconds = subject.time(why);
+      if (!seconds)
         failure = joinErrors(std::move(failure), wrong("the reference fails: " + why));
-        return std::nullopt;
-      }
-      return seconds->back();
+      return seconds;
     };
-    DeviceFlush deviceFlush(sets.front()->cudaDevice());
+    DeviceFlush deviceFlush(first.cudaDevice());
     OtherWork others;
     std::optional<TimedPair> pair = timeInTurns(kernelCall, torchCall, options.limits, [&] {
-      if (!sets.front()->cudaDevice())
+      if (!first.cudaDevice())
         flush.run();
       else if (Error error = deviceFlush.run())
         failure = joinErrors(std::move(failure), std::move(error));
@@ -525,13 +609,12 @@ private:
     consumeError(std::move(failure));
     if (std::optional<double> processors = others.processors())
       about["otherProcessors"] = *processors;
-    return tell(sets, *pair, threads, about);
+    return tell(first, *pair, threads, about);
   }
 
   /// Whether outputs are what they were, after calls in a graph. Inouts have been changed many
   /// times.
-  Error checkReplay(ArrayRef<std::unique_ptr<Launch>> sets, ArrayRef<std::vector<Tensor>> verified,
-                    bool exact) {
+  Error checkReplay(ArrayRef<Launch *> sets, ArrayRef<std::vector<Tensor>> verified, bool exact) {
     for (const auto &[launch, before] : zip(sets, verified)) {
       if (any_of(launch->kernel().arguments, [](const KernelArgument &argument) {
             return argument.role == KernelArgument::Inout;
@@ -549,8 +632,7 @@ private:
     return Error::success();
   }
 
-  Error tell(std::vector<std::unique_ptr<Launch>> &sets, const TimedPair &pair, unsigned threads,
-             json::Object &about) {
+  Error tell(const Launch &launch, const TimedPair &pair, unsigned threads, json::Object &about) {
     about["threads"] = threads;
     if (options.graphCalls)
       about["graphCalls"] = int64_t(options.graphCalls);
@@ -559,14 +641,14 @@ private:
     about["speedup"] = pair.ratio;
     about["speedupLower"] = pair.ratioLower;
     about["speedupUpper"] = pair.ratioUpper;
-    int64_t bytes = sets.front()->bytes();
+    int64_t bytes = launch.bytes();
     about["bytes"] = bytes;
-    double operations = sets.front()->operations();
+    double operations = launch.operations();
     about["operations"] = operations;
     about["gigaflopsPerSecond"] = operations / pair.first.median * 1e-9;
     about["gigabytesPerSecond"] = bytes / pair.first.median * 1e-9;
-    tellBound(*sets.front(), pair.first.median, about);
-    if (!sets.front()->cudaDevice()) {
+    tellBound(launch, pair.first.median, about);
+    if (!launch.cudaDevice()) {
       if (!roofline)
         roofline = Roofline::measure(threads);
       about["roofline"] =
@@ -609,6 +691,7 @@ private:
   std::vector<Tested> kernels;
   std::map<const RefFunction *, std::unique_ptr<Reference>> references;
   std::map<std::string, std::unique_ptr<Runner>> runners;
+  std::map<std::string, std::unique_ptr<GradientProgram>> gradients;
   CacheFlush flush;
   std::optional<Roofline> roofline;
   bool isLost = false; // the device, to this process

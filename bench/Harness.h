@@ -13,15 +13,16 @@
 // Events, by their "event":
 //   begin  index, kernel, case     a case has begun
 //   launch text                    of the case, on a device: it has been queued; empty: it is done
-//   case   index, kernel, case, passed, reason, outputs, timing...   it has ended
+//   case   index, kernel, case, passed, reason, outputs, timing...   it has ended; of a gradient
+//          the kernel is NAME_grad, and `backwardOf` is NAME
 //   error  exit, message           nothing more comes; `exit` is the exit code it calls for
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_HARNESS_H
 #define TEGULA_BENCH_HARNESS_H
 
-#include "bench/RefFile.h"
 #include "bench/Timing.h"
+#include "bench/reference/RefFile.h"
 #include "bench/report/Expectations.h"
 #include "frontend/check/Signature.h"
 #include "frontend/parse/Module.h"
@@ -36,6 +37,7 @@ struct HarnessOptions {
   Settings settings;     // from the command line; with sizes in it, the one case to run
   std::string target = "cpu";
   bool checkOnly = false;  // leave timed cases out
+  bool gradient = false;   // the kernels' gradients beside autograd's
   bool checked = false;    // verify every access while running
   unsigned graphCalls = 0; // timed calls are captured in graphs of so many (devices); 0: none are
   bool dependentLaunches = false; // see CompileOptions

@@ -13,9 +13,9 @@ using namespace llvm;
 
 namespace tegula::bench {
 
-Expected<TimedPair> timeReplays(ArrayRef<std::unique_ptr<Launch>> sets, const Reference &reference,
-                                unsigned calls, const TimingLimits &limits) {
-  for (const std::unique_ptr<Launch> &launch : sets)
+Expected<TimedPair> timeReplays(ArrayRef<Launch *> sets, const Reference &reference, unsigned calls,
+                                const TimingLimits &limits) {
+  for (Launch *launch : sets)
     if (Error error = launch->prepare())
       return std::move(error);
   CudaDevice &device = *sets.front()->cudaDevice();
@@ -29,7 +29,7 @@ Expected<TimedPair> timeReplays(ArrayRef<std::unique_ptr<Launch>> sets, const Re
   if (!ours)
     return ours.takeError();
   std::vector<RefValues> values;
-  for (const std::unique_ptr<Launch> &launch : sets)
+  for (Launch *launch : sets)
     values.push_back(launch->refValues());
   std::string why;
   std::unique_ptr<Reference::Graph> theirs = reference.capture(values, calls, why);
@@ -58,7 +58,7 @@ Expected<TimedPair> timeReplays(ArrayRef<std::unique_ptr<Launch>> sets, const Re
   if (failure)
     return std::move(failure);
   // The last to run is ours, so that its results can be looked at.
-  for (const std::unique_ptr<Launch> &launch : sets)
+  for (Launch *launch : sets)
     if (Error error = launch->prepare())
       return std::move(error);
   Expected<double> last = (*ours)->replay();

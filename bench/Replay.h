@@ -15,17 +15,16 @@
 #ifndef TEGULA_BENCH_REPLAY_H
 #define TEGULA_BENCH_REPLAY_H
 
-#include "bench/Reference.h"
 #include "bench/Runner.h"
 #include "bench/Timing.h"
+#include "bench/reference/Reference.h"
 
 namespace tegula::bench {
 
 /// Times of a call. The launches are on a device; afterwards outputs are those of a replay, inouts
 /// of many calls.
-llvm::Expected<TimedPair> timeReplays(llvm::ArrayRef<std::unique_ptr<Launch>> sets,
-                                      const Reference &reference, unsigned calls,
-                                      const TimingLimits &limits);
+llvm::Expected<TimedPair> timeReplays(llvm::ArrayRef<Launch *> sets, const Reference &reference,
+                                      unsigned calls, const TimingLimits &limits);
 
 } // namespace tegula::bench
 

@@ -14,9 +14,9 @@
 #ifndef TEGULA_BENCH_RUNNER_H
 #define TEGULA_BENCH_RUNNER_H
 
-#include "bench/RefFile.h"
-#include "bench/Reference.h"
-#include "bench/Tensor.h"
+#include "bench/reference/RefFile.h"
+#include "bench/reference/Reference.h"
+#include "bench/reference/Tensor.h"
 #include "frontend/check/Signature.h"
 #include "runtime/Launch.h"
 #include <map>

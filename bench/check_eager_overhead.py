@@ -43,7 +43,7 @@ ERROR = c.POINTER(c.c_char_p)
 
 
 class Api(c.Structure):
-    """The head of TegulaTorchApi in bench/TorchRef.h, with what is used here typed."""
+    """The head of TegulaTorchApi in bench/reference/TorchRef.h, with what is used here typed."""
     _fields_ = [("abi", c.c_int32), ("torchVersion", c.CFUNCTYPE(c.c_char_p)), ("cudaDevices", c.c_void_p),
                 ("threads", c.CFUNCTYPE(c.c_int32)), ("setThreads", c.CFUNCTYPE(None, c.c_int32)),
                 ("freeString", c.c_void_p), ("compile", c.CFUNCTYPE(c.c_void_p, c.c_char_p, ERROR))] + [

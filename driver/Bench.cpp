@@ -57,6 +57,10 @@ static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
 static cl::opt<bool> tuned("tuned",
                            cl::desc("On a device: with the schedules that `tegula tune` kept"),
                            cl::cat(schedulingOptions), cl::sub(sub));
+static cl::opt<bool> gradient("grad",
+                              cl::desc("Compare the kernels' gradients with autograd's of the "
+                                       "references, and the times of the backward passes alone"),
+                              cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"),
                                cl::cat(measuringOptions), cl::sub(sub));
 static cl::opt<std::string>
@@ -195,6 +199,22 @@ private:
     return worst;
   }
 
+  /// Of the worst output, or of a gradient of each, beside libtorch's.
+  static std::string errorsText(const json::Object &event) {
+    if (!event.get("backwardOf")) {
+      auto [ours, torchs] = errors(event);
+      return errorText(ours) + " (libtorch " + errorText(torchs) + ")";
+    }
+    std::string text;
+    raw_string_ostream os(text);
+    interleaveComma(*event.getArray("outputs"), os, [&](const json::Value &output) {
+      const json::Object &one = *output.getAsObject();
+      os << *one.getString("name") << ' ' << errorText(*one.getObject("kernel")->getNumber("norm"))
+         << " (autograd " << errorText(*one.getObject("libtorch")->getNumber("norm")) << ")";
+    });
+    return text;
+  }
+
   /// The speed's range in 95 of 100 measurements.
   static std::string interval(const json::Object &event) {
     std::string text;
@@ -205,7 +225,8 @@ private:
 
   static std::string label(StringRef path, const json::Object &event) {
     StringRef kernel = *event.getString("kernel"), stem = sys::path::stem(path);
-    return kernel == stem ? kernel.str() : (stem + ":" + kernel).str();
+    StringRef entry = event.getString("backwardOf").value_or(kernel);
+    return entry == stem ? kernel.str() : (stem + ":" + kernel).str();
   }
 
   void line(StringRef path, const json::Object &event, bool good) {
@@ -215,13 +236,13 @@ private:
       outs() << "\n      " << event.getString("reason").value_or("") << '\n';
       return;
     }
-    auto [ours, torchs] = errors(event);
-    outs() << "  error " << errorText(ours) << " (libtorch " << errorText(torchs) << ")";
+    outs() << "  error " << errorsText(event);
     if (const json::Object *time = event.getObject("time")) {
       const json::Object &other = *event.getObject("libtorchTime");
       outs() << "\n      " << timeText(*time->getNumber("median")) << " ("
              << timeText(*time->getNumber("lower")) << " to " << timeText(*time->getNumber("upper"))
-             << ", " << *time->getInteger("calls") << " calls), libtorch "
+             << ", " << *time->getInteger("calls") << " calls), "
+             << (event.get("backwardOf") ? "autograd " : "libtorch ")
              << timeText(*other.getNumber("median")) << " (" << timeText(*other.getNumber("lower"))
              << " to " << timeText(*other.getNumber("upper"))
              << "): " << quotient(*event.getNumber("speedup")) << " ("
@@ -371,11 +392,17 @@ ExitCode run() {
   options.target = target;
   options.checkOnly = checkOnly || target == "emulate"; // whose time says nothing
   options.checked = checkedMode;
+  options.gradient = gradient;
   options.dependentLaunches = dependentLaunches;
   options.graphCalls = graphCalls;
   if (graphCalls.getNumOccurrences() &&
       (graphCalls < 1 || graphCalls > 10000 || target != "cuda")) {
     errs() << "tegula: --graph takes 1 to 10000 calls, with --target=cuda\n";
+    return ExitWrongCall;
+  }
+  if (gradient && (graphCalls || ablatePasses.getNumOccurrences())) {
+    errs() << "tegula: --grad times backward passes call by call: it takes no --graph and no "
+              "--ablate\n";
     return ExitWrongCall;
   }
   options.tensorTile = tensorTile;

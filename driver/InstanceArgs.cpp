@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "driver/InstanceArgs.h"
-#include "bench/RefFile.h"
+#include "bench/reference/RefFile.h"
 #include "strategies/contraction/plan/TensorTile.h"
 #include "strategies/product_reduction/plan/ProductReduction.h"
 #include "strategies/skinny_product/plan/SkinnyProduct.h"

@@ -10,7 +10,7 @@
 // the compiler.
 //
 //===----------------------------------------------------------------------===//
-#include "bench/RefFile.h"
+#include "bench/reference/RefFile.h"
 #include "codegen/ptx/Ptx.h"
 #include "compiler/Compiler.h"
 #include "driver/Commands.h"

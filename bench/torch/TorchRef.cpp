@@ -11,7 +11,7 @@
 // libtorch reports errors by exceptions: none leaves this file.
 //
 //===----------------------------------------------------------------------===//
-#include "bench/TorchRef.h"
+#include "bench/reference/TorchRef.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -20,9 +20,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/Event.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -82,16 +85,27 @@ Result guarded(char **error, Result failed, const Body &body) {
   return failed;
 }
 
-/// What Python's eager mode does: operators one by one, no gradients, no graph rewriting.
-struct EagerMode {
-  c10::InferenceMode inference;
+/// Operators one by one, as Python's eager mode runs them: no graph rewriting.
+struct OneByOne {
   torch::jit::GraphOptimizerEnabledGuard optimizer{false};
   bool executor = torch::jit::getExecutorMode().exchange(false);
   bool profiling = torch::jit::getProfilingMode().exchange(false);
-  ~EagerMode() {
+  ~OneByOne() {
     torch::jit::getExecutorMode() = executor;
     torch::jit::getProfilingMode() = profiling;
   }
+};
+
+/// Eager mode without gradients.
+struct EagerMode {
+  c10::InferenceMode inference;
+  OneByOne operators;
+};
+
+/// Eager mode that records operators for autograd.
+struct RecordingMode {
+  c10::AutoGradMode gradients{true};
+  OneByOne operators;
 };
 
 /// New tensors of unnamed type are float64 while a float64 reference runs.
@@ -218,13 +232,13 @@ Bound bind(TegulaTorchProgram *program, const char *name, const TegulaTorchValue
 
 void flatten(const IValue &value, std::vector<at::Tensor> &outputs) {
   if (value.isTensor()) {
-    outputs.push_back(value.toTensor().detach());
+    outputs.push_back(value.toTensor());
   } else if (value.isTuple()) {
     for (const IValue &element : value.toTupleRef().elements())
       flatten(element, outputs);
   } else if (value.isTensorList()) {
     for (const at::Tensor &element : value.toTensorVector())
-      outputs.push_back(element.detach());
+      outputs.push_back(element);
   } else if (value.isDouble()) {
     outputs.push_back(at::scalar_tensor(value.toDouble(), at::kDouble));
   } else if (value.isInt()) {
@@ -276,8 +290,10 @@ TegulaTorchCall *call(TegulaTorchProgram *program, const char *function,
     DefaultDType wide(flags & TEGULA_TORCH_FLOAT64);
     auto result = std::make_unique<TegulaTorchCall>();
     flatten(bind(program, function, arguments, count, flags).run(), result->outputs);
-    for (const at::Tensor &output : result->outputs)
+    for (at::Tensor &output : result->outputs) {
       fromTorch(output.scalar_type()); // refuses what we do not have
+      output = output.detach();
+    }
     return result.release();
   });
 }
@@ -308,38 +324,45 @@ int32_t readOutput(const TegulaTorchCall *call, int32_t index, void *to, size_t 
   });
 }
 
+/// Seconds that `body` takes: on a CUDA device (-1: the host) those between two events. What it
+/// returns is freed outside of the clock.
+template <typename Body> double secondsOf(int32_t device, const Body &body) {
+  if (device < 0) {
+    auto start = std::chrono::steady_clock::now();
+    auto result = body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  c10::impl::VirtualGuardImpl guard(at::kCUDA);
+  c10::Stream stream = guard.getStream(at::Device(at::kCUDA, device));
+  c10::Event begin(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+  c10::Event end(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+  begin.record(stream);
+  auto result = body();
+  end.record(stream);
+  end.synchronize();
+  return begin.elapsedTime(end) * 1e-3;
+}
+
+/// The CUDA device of the arguments; -1: the host.
+int32_t deviceOf(const TegulaTorchValue *arguments, int32_t count) {
+  int32_t device = -1;
+  for (int32_t i = 0; i < count; ++i)
+    if (arguments[i].kind == TEGULA_TORCH_TENSOR)
+      device = std::max(device, arguments[i].tensor.device);
+  return device;
+}
+
 int32_t timeCalls(TegulaTorchProgram *program, const char *function,
                   const TegulaTorchValue *arguments, int32_t count, int32_t sets, int32_t calls,
                   double *seconds, char **error) {
   return guarded(error, -1, [&] {
     EagerMode eager;
     std::vector<Bound> bound;
-    int32_t device = -1;
     for (int32_t set = 0; set < sets; ++set)
       bound.push_back(bind(program, function, arguments + set * count, count, 0));
-    for (int32_t i = 0; i < count; ++i)
-      if (arguments[i].kind == TEGULA_TORCH_TENSOR)
-        device = std::max(device, arguments[i].tensor.device);
-
-    for (int32_t i = 0; i < calls; ++i) {
-      const Bound &current = bound[i % sets];
-      if (device < 0) {
-        auto start = std::chrono::steady_clock::now();
-        IValue result = current.run();
-        seconds[i] =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        continue;
-      }
-      c10::impl::VirtualGuardImpl guard(at::kCUDA);
-      c10::Stream stream = guard.getStream(at::Device(at::kCUDA, device));
-      c10::Event begin(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
-      c10::Event end(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
-      begin.record(stream);
-      IValue result = current.run();
-      end.record(stream);
-      end.synchronize();
-      seconds[i] = begin.elapsedTime(end) * 1e-3;
-    }
+    int32_t device = deviceOf(arguments, count);
+    for (int32_t i = 0; i < calls; ++i)
+      seconds[i] = secondsOf(device, [&] { return bound[i % sets].run(); });
     return 0;
   });
 }
@@ -408,10 +431,7 @@ TegulaTorchGraph *capture(TegulaTorchProgram *program, const char *function,
   return guarded(error, static_cast<TegulaTorchGraph *>(nullptr), [&] {
     EagerMode eager;
     const GraphDriver &driver = GraphDriver::get();
-    int32_t device = -1;
-    for (int32_t i = 0; i < count; ++i)
-      if (arguments[i].kind == TEGULA_TORCH_TENSOR)
-        device = std::max(device, arguments[i].tensor.device);
+    int32_t device = deviceOf(arguments, count);
     TORCH_CHECK(device >= 0, "a graph takes tensors on a CUDA device");
     std::vector<Bound> bound;
     for (int32_t set = 0; set < sets; ++set)
@@ -458,6 +478,76 @@ int32_t replay(TegulaTorchGraph *graph, double *seconds, char **error) {
   });
 }
 
+} // namespace
+
+/// One call with autograd's graph of it, which stays when gradients are taken.
+struct TegulaTorchTape {
+  std::vector<at::Tensor> inputs, outputs, weights;
+  int32_t device = -1;
+  bool isWide = false; // in float64
+
+  std::vector<at::Tensor> play() const {
+    RecordingMode recording;
+    DefaultDType wide(isWide);
+    return torch::autograd::grad(outputs, inputs, weights, /*retain_graph=*/true,
+                                 /*create_graph=*/false, /*allow_unused=*/true);
+  }
+};
+
+namespace {
+TegulaTorchTape *record(TegulaTorchProgram *program, const char *function,
+                        const TegulaTorchValue *arguments, int32_t count, const uint8_t *wanted,
+                        const TegulaTorchValue *weights, int32_t outputs, uint32_t flags,
+                        char **error) {
+  return guarded<TegulaTorchTape *>(error, nullptr, [&] {
+    RecordingMode recording;
+    DefaultDType wide(flags & TEGULA_TORCH_FLOAT64);
+    auto tape = std::make_unique<TegulaTorchTape>();
+    tape->isWide = flags & TEGULA_TORCH_FLOAT64;
+    tape->device = deviceOf(arguments, count);
+    Bound bound = bind(program, function, arguments, count, flags);
+    size_t first = bound.arguments.size() - count; // behind a module's self
+    for (int32_t i = 0; i < count; ++i) {
+      if (!wanted[i])
+        continue;
+      at::Tensor leaf = bound.arguments[first + i].toTensor().detach().requires_grad_();
+      bound.arguments[first + i] = leaf;
+      tape->inputs.push_back(leaf);
+    }
+    std::vector<at::Tensor> results;
+    flatten(bound.run(), results);
+    TORCH_CHECK(results.size() == static_cast<size_t>(outputs), "the reference has ",
+                results.size(), " results, the kernel ", outputs);
+    for (int32_t i = 0; i < outputs; ++i) {
+      if (weights[i].kind != TEGULA_TORCH_TENSOR || !results[i].requires_grad())
+        continue;
+      tape->outputs.push_back(results[i]);
+      tape->weights.push_back(toTensor(weights[i].tensor).to(results[i].options()));
+    }
+    TORCH_CHECK(!tape->outputs.empty(), "autograd finds no result that depends on its inputs");
+    return tape.release();
+  });
+}
+
+TegulaTorchCall *backward(TegulaTorchTape *tape, char **error) {
+  return guarded<TegulaTorchCall *>(error, nullptr, [&] {
+    auto result = std::make_unique<TegulaTorchCall>();
+    result->outputs = tape->play();
+    for (size_t i = 0; i < result->outputs.size(); ++i) {
+      at::Tensor &gradient = result->outputs[i];
+      gradient = gradient.defined() ? gradient.detach() : at::zeros_like(tape->inputs[i].detach());
+    }
+    return result.release();
+  });
+}
+
+int32_t timeBackward(TegulaTorchTape *tape, double *seconds, char **error) {
+  return guarded(error, -1, [&] {
+    *seconds = secondsOf(tape->device, [&] { return tape->play(); });
+    return 0;
+  });
+}
+
 const TegulaTorchApi api = {
     TEGULA_TORCH_ABI,
     [] { return TORCH_VERSION; },
@@ -486,7 +576,11 @@ const TegulaTorchApi api = {
     timeCalls,
     capture,
     replay,
-    [](TegulaTorchGraph *graph) { delete graph; }};
+    [](TegulaTorchGraph *graph) { delete graph; },
+    record,
+    backward,
+    timeBackward,
+    [](TegulaTorchTape *tape) { delete tape; }};
 
 } // namespace
 

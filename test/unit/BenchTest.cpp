@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Child.h"
 #include "bench/Compare.h"
-#include "bench/RefFile.h"
-#include "bench/Reference.h"
 #include "bench/Timing.h"
+#include "bench/reference/RefFile.h"
+#include "bench/reference/Reference.h"
 #include <cmath>
 #include <csignal>
 #include <ctime>

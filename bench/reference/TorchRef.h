@@ -11,14 +11,14 @@
 |*
 |* A reference is a function of TorchScript text (`def ref(x, w): return torch.relu(x @ w)`) or the
 |* forward method of a .pt file. It runs as Python's eager mode runs it: no graph optimisation, no
-|* fusion, one operator after another, without gradients.
+|* fusion, one operator after another. Gradients are autograd's own, of a call that was recorded.
 |*
 |* Where a function can fail it takes `char **error`; on failure it stores a message there, to be
 |* freed with freeString, and returns null or -1. Calls may come from one thread at a time.
 |*
 \*===----------------------------------------------------------------------===*/
-#ifndef TEGULA_BENCH_TORCHREF_H
-#define TEGULA_BENCH_TORCHREF_H
+#ifndef TEGULA_BENCH_REFERENCE_TORCHREF_H
+#define TEGULA_BENCH_REFERENCE_TORCHREF_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_TORCH_ABI 3
+#define TEGULA_TORCH_ABI 4
 
 typedef enum TegulaTorchDType {
   TEGULA_TORCH_F64,
@@ -77,6 +77,7 @@ typedef struct TegulaTorchValue {
 typedef struct TegulaTorchProgram TegulaTorchProgram; /* compiled text, or a loaded module */
 typedef struct TegulaTorchCall TegulaTorchCall;       /* the results of one call */
 typedef struct TegulaTorchGraph TegulaTorchGraph;     /* calls captured in a CUDA graph */
+typedef struct TegulaTorchTape TegulaTorchTape;       /* a call whose gradients can be taken */
 
 enum {
   TEGULA_TORCH_FLOAT64 = 1 /* floating inputs are cast to float64 first */
@@ -133,6 +134,20 @@ typedef struct TegulaTorchApi {
    */
   int32_t (*replay)(TegulaTorchGraph *graph, double *seconds, char **error);
   void (*freeGraph)(TegulaTorchGraph *graph);
+
+  /* Calls `function` once and keeps what autograd needs for the gradients of the arguments for
+     which `wanted` is not 0. `weights` has one value for each output: a tensor of its shape, its
+     adjoint, which is rounded to the output's type, or NONE for an output without gradient. */
+  TegulaTorchTape *(*record)(TegulaTorchProgram *program, const char *function,
+                             const TegulaTorchValue *arguments, int32_t count,
+                             const uint8_t *wanted, const TegulaTorchValue *weights,
+                             int32_t outputs, uint32_t flags, char **error);
+  /* The wanted arguments' gradients, in order, each in its argument's type; zeros where no output
+     depends on the argument. A tape may be played any number of times. */
+  TegulaTorchCall *(*backward)(TegulaTorchTape *tape, char **error);
+  /* Plays the tape once and stores the seconds, measured as in `time`. 0 on success. */
+  int32_t (*timeBackward)(TegulaTorchTape *tape, double *seconds, char **error);
+  void (*freeTape)(TegulaTorchTape *tape);
 } TegulaTorchApi;
 
 typedef const TegulaTorchApi *(*TegulaTorchApiFunction)(void);
@@ -146,4 +161,4 @@ const TegulaTorchApi *tegula_torch_api(void);
 }
 #endif
 
-#endif /* TEGULA_BENCH_TORCHREF_H */
+#endif /* TEGULA_BENCH_REFERENCE_TORCHREF_H */

@@ -5,11 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_BENCH_REFERENCE_H
-#define TEGULA_BENCH_REFERENCE_H
+#ifndef TEGULA_BENCH_REFERENCE_REFERENCE_H
+#define TEGULA_BENCH_REFERENCE_REFERENCE_H
 
-#include "bench/Tensor.h"
-#include "bench/TorchRef.h"
+#include "bench/reference/Tensor.h"
+#include "bench/reference/TorchRef.h"
 #include <map>
 #include <memory>
 #include <string>
@@ -80,6 +80,29 @@ public:
   std::unique_ptr<Graph> capture(llvm::ArrayRef<RefValues> sets, unsigned calls,
                                  std::string &error) const;
 
+  /// A call whose gradients autograd can take, any number of times. The tensors of the values must
+  /// outlive it.
+  class Tape {
+  public:
+    ~Tape() { api.freeTape(tape); }
+    Tape(const Tape &) = delete;
+    /// The gradients of the tensors that it was recorded for, in that order.
+    std::optional<std::vector<Tensor>> gradients(std::string &error) const;
+    /// Seconds that they take, the call itself not among them.
+    std::optional<double> time(std::string &error) const;
+
+  private:
+    friend class Reference;
+    Tape(const TegulaTorchApi &api, TegulaTorchTape *tape) : api(api), tape(tape) {}
+    const TegulaTorchApi &api;
+    TegulaTorchTape *tape;
+  };
+  /// `weights` are the adjoints of all results, null for those without. In float64 the inputs are
+  /// cast up first, and so are the gradients.
+  std::unique_ptr<Tape> record(const RefValues &values, llvm::ArrayRef<std::string> wanted,
+                               llvm::ArrayRef<const Tensor *> weights, bool float64,
+                               std::string &error) const;
+
 private:
   Reference(const TegulaTorchApi &api) : api(api) {}
   bool describe(std::string &error);
@@ -94,4 +117,4 @@ private:
 
 } // namespace tegula::bench
 
-#endif // TEGULA_BENCH_REFERENCE_H
+#endif // TEGULA_BENCH_REFERENCE_REFERENCE_H

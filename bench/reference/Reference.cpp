@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Reference.h"
+#include "bench/reference/Reference.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -123,6 +123,20 @@ bool Reference::describe(std::string &error) {
   return true;
 }
 
+/// The tensor as libtorch takes it; `tensor` must outlive it.
+static TegulaTorchValue toValue(const RefTensor &tensor) {
+  TegulaTorchValue value = {};
+  value.kind = TEGULA_TORCH_TENSOR;
+  value.tensor.data = tensor.data;
+  auto pair = find_if(dtypes, [&](auto pair) { return pair.first == tensor.dtype; });
+  assert(pair != std::end(dtypes) && "4-bit tensors are passed as 8-bit ones");
+  value.tensor.dtype = pair->second;
+  value.tensor.device = tensor.device;
+  value.tensor.rank = tensor.shape.size();
+  value.tensor.sizes = tensor.shape.data();
+  return value;
+}
+
 bool Reference::bind(const RefValues &values, std::vector<TegulaTorchValue> &bound,
                      std::string &error) const {
   for (auto [name, type] : zip(names, types)) {
@@ -135,14 +149,7 @@ bool Reference::bind(const RefValues &values, std::vector<TegulaTorchValue> &bou
     TegulaTorchValue value = {};
     const RefValue &given = found->second;
     if (auto *tensor = std::get_if<RefTensor>(&given)) {
-      value.kind = TEGULA_TORCH_TENSOR;
-      value.tensor.data = tensor->data;
-      auto pair = find_if(dtypes, [&](auto pair) { return pair.first == tensor->dtype; });
-      assert(pair != std::end(dtypes) && "4-bit tensors are passed as 8-bit ones");
-      value.tensor.dtype = pair->second;
-      value.tensor.device = tensor->device;
-      value.tensor.rank = tensor->shape.size();
-      value.tensor.sizes = tensor->shape.data();
+      value = toValue(*tensor);
     } else if (auto *integer = std::get_if<int64_t>(&given)) {
       // An int fills a float parameter, as in Python.
       value.kind = type == "float" ? TEGULA_TORCH_FLOAT : TEGULA_TORCH_INT;
@@ -166,19 +173,11 @@ bool Reference::bind(const RefValues &values, std::vector<TegulaTorchValue> &bou
   return true;
 }
 
-std::optional<std::vector<Tensor>> Reference::run(const RefValues &values, bool float64,
-                                                  std::string &error) const {
-  std::vector<TegulaTorchValue> bound;
-  if (!bind(values, bound, error))
-    return std::nullopt;
-  char *message = nullptr;
-  TegulaTorchCall *call = api.call(program, function.c_str(), bound.data(), bound.size(),
-                                   float64 ? TEGULA_TORCH_FLOAT64 : 0, &message);
-  if (!call) {
-    error = takeError(api, message);
-    return std::nullopt;
-  }
+/// Copies the results of a call, and frees it.
+static std::optional<std::vector<Tensor>> takeOutputs(const TegulaTorchApi &api,
+                                                      TegulaTorchCall *call, std::string &error) {
   std::vector<Tensor> outputs;
+  char *message = nullptr;
   for (int32_t i = 0, count = api.outputCount(call); i < count; ++i) {
     TegulaTorchTensor described;
     api.output(call, i, &described);
@@ -193,6 +192,21 @@ std::optional<std::vector<Tensor>> Reference::run(const RefValues &values, bool 
   }
   api.freeCall(call);
   return outputs;
+}
+
+std::optional<std::vector<Tensor>> Reference::run(const RefValues &values, bool float64,
+                                                  std::string &error) const {
+  std::vector<TegulaTorchValue> bound;
+  if (!bind(values, bound, error))
+    return std::nullopt;
+  char *message = nullptr;
+  TegulaTorchCall *call = api.call(program, function.c_str(), bound.data(), bound.size(),
+                                   float64 ? TEGULA_TORCH_FLOAT64 : 0, &message);
+  if (!call) {
+    error = takeError(api, message);
+    return std::nullopt;
+  }
+  return takeOutputs(api, call, error);
 }
 
 std::optional<std::vector<double>> Reference::time(ArrayRef<RefValues> sets, unsigned calls,
@@ -231,6 +245,52 @@ std::optional<double> Reference::Graph::replay(std::string &error) const {
   char *message = nullptr;
   double seconds = 0;
   if (api.replay(graph, &seconds, &message)) {
+    error = takeError(api, message);
+    return std::nullopt;
+  }
+  return seconds;
+}
+
+std::unique_ptr<Reference::Tape> Reference::record(const RefValues &values,
+                                                   ArrayRef<std::string> wanted,
+                                                   ArrayRef<const Tensor *> weights, bool float64,
+                                                   std::string &error) const {
+  std::vector<TegulaTorchValue> bound, adjoints;
+  if (!bind(values, bound, error))
+    return nullptr;
+  std::vector<uint8_t> isWanted;
+  for (const std::string &name : names)
+    isWanted.push_back(is_contained(wanted, name));
+  for (const Tensor *weight : weights) {
+    TegulaTorchValue none = {};
+    none.kind = TEGULA_TORCH_NONE;
+    adjoints.push_back(weight ? toValue(*weight) : none);
+  }
+  char *message = nullptr;
+  TegulaTorchTape *tape =
+      api.record(program, function.c_str(), bound.data(), bound.size(), isWanted.data(),
+                 adjoints.data(), adjoints.size(), float64 ? TEGULA_TORCH_FLOAT64 : 0, &message);
+  if (!tape) {
+    error = takeError(api, message);
+    return nullptr;
+  }
+  return std::unique_ptr<Tape>(new Tape(api, tape));
+}
+
+std::optional<std::vector<Tensor>> Reference::Tape::gradients(std::string &error) const {
+  char *message = nullptr;
+  TegulaTorchCall *call = api.backward(tape, &message);
+  if (!call) {
+    error = takeError(api, message);
+    return std::nullopt;
+  }
+  return takeOutputs(api, call, error);
+}
+
+std::optional<double> Reference::Tape::time(std::string &error) const {
+  char *message = nullptr;
+  double seconds = 0;
+  if (api.timeBackward(tape, &seconds, &message)) {
     error = takeError(api, message);
     return std::nullopt;
   }

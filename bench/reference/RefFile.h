@@ -16,6 +16,7 @@
 //   # input: ids = integers(0, V)         how to fill an input; without this normal(0, 1), integers
 //                                         from 0 to 3, or fair coins
 //   # exact                               results must agree in every bit
+//   # wrt: x, w                           with --grad: the tensors to differentiate with respect to
 //   def softmax(x):
 //       return torch.softmax(x, 1)
 //
@@ -24,10 +25,10 @@
 // and numbers.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_BENCH_REFFILE_H
-#define TEGULA_BENCH_REFFILE_H
+#ifndef TEGULA_BENCH_REFERENCE_REFFILE_H
+#define TEGULA_BENCH_REFERENCE_REFFILE_H
 
-#include "bench/Tensor.h"
+#include "bench/reference/Tensor.h"
 #include <functional>
 #include <map>
 #include <string>
@@ -54,6 +55,7 @@ struct RefFunction {
   std::string name;
   std::vector<Case> cases;
   std::vector<InputSpec> inputs;
+  std::vector<std::string> wrt; // empty: all that have a gradient
   bool exact = false;
 };
 
@@ -88,4 +90,4 @@ bool fill(Tensor &tensor, llvm::StringRef name, const InputSpec *spec, uint64_t 
 
 } // namespace tegula::bench
 
-#endif // TEGULA_BENCH_REFFILE_H
+#endif // TEGULA_BENCH_REFERENCE_REFFILE_H

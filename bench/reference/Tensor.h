@@ -10,8 +10,8 @@
 // C order, in memory of their own that begins at a cache line, so that every run finds it alike.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_BENCH_TENSOR_H
-#define TEGULA_BENCH_TENSOR_H
+#ifndef TEGULA_BENCH_REFERENCE_TENSOR_H
+#define TEGULA_BENCH_REFERENCE_TENSOR_H
 
 #include "ir/DTypes.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -66,4 +66,4 @@ std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
 } // namespace tegula::bench
 
-#endif // TEGULA_BENCH_TENSOR_H
+#endif // TEGULA_BENCH_REFERENCE_TENSOR_H

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Tensor.h"
+#include "bench/reference/Tensor.h"
 #include "support/HostMemory.h"
 
 #include "llvm/ADT/STLExtras.h"

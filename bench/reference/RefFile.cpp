@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "bench/RefFile.h"
+#include "bench/reference/RefFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -233,6 +233,9 @@ std::optional<RefFile> parseRefFile(StringRef text, std::string &error) {
       std::string why;
       if (comment == "exact") {
         next.exact = true;
+      } else if (comment.consume_front("wrt:")) {
+        for (StringRef name : splitList(comment))
+          next.wrt.push_back(name.str());
       } else if (comment.starts_with("check:") || comment.starts_with("bench:")) {
         Case one;
         one.timed = comment.starts_with("bench:");
