@@ -33,6 +33,12 @@ static constexpr double operationsPerMicrosecond = 55000, operationsOfElement = 
 /// The same where each element has a decay of its own: kimi_delta_attention's 2048 steps take 22 ms
 /// of an H200, those of gated_delta_rule, twice as many elements, 2.8 ms.
 static constexpr double operationsOfDecayedElement = 64;
+/// A product of a chunk that waits for the one before, of few tiles: what `tegula compile --why`
+/// expects of both launches in the loop over chunks of gated_delta_rule and kimi_delta_attention.
+static constexpr double productOfChunkMicroseconds = 7;
+/// A step of a chunk where each channel walks its own decays, and what is fused into that: expected
+/// of gated_linear_attention and kimi_delta_attention in chunks of 64 to 256 steps.
+static constexpr double stepOfChannelsMicroseconds = 2.9;
 static constexpr double bytesPerMicrosecond = 2e6;
 /// Small products: of bf16, and of f32 in split precision.
 static constexpr double flopsPerMicrosecond = 1.5e8, flopsOfF32PerMicrosecond = 2e7;
@@ -89,11 +95,12 @@ namespace {
 /// What chunks take: bytes of temporaries, operations and launches.
 struct ChunkCosts {
   double bytes = 0, flops = 0, flopsOfF32 = 0, scalarOperations = 0, launches = 0;
+  double microseconds = 0; ///< of what waits for the step or chunk before
 };
 } // namespace
 
 /// Values that correct each other: inverses of matrices of chunks, products with them, and two
-/// launches for each chunk.
+/// products for each chunk in order.
 static void addCorrection(ChunkCosts &costs, const LoopSizes &sizes, double bytes, double length) {
   double chunks = std::ceil(sizes.steps / length), matrices = sizes.batch * chunks,
          block = double(stepsOfBlock(int64_t(length), stepsOfSubstitution));
@@ -107,7 +114,8 @@ static void addCorrection(ChunkCosts &costs, const LoopSizes &sizes, double byte
     costs.launches += 2;
   }
   costs.flops += 2 * matrices * length * length * (sizes.summed + sizes.columns);
-  costs.launches += 5 + 2 * chunks;
+  costs.launches += 5;
+  costs.microseconds += 2 * chunks * productOfChunkMicroseconds;
 }
 
 /// Scores with decays of channels: an exponential and reads for each term of blocks on the
@@ -116,6 +124,7 @@ static void addChannels(ChunkCosts &costs, const LoopSizes &sizes, double bytes,
   double steps = std::ceil(sizes.steps / length) * length,
          block = double(stepsOfBlock(int64_t(length), stepsOfScalarScores));
   costs.scalarOperations += sizes.readouts * steps * block / 2 * sizes.summed * operationsOfElement;
+  costs.microseconds += length * stepOfChannelsMicroseconds;
   for (double size = block; size < length; size *= 2) {
     costs.bytes += (sizes.readouts + sizes.batch) * steps / 2 * sizes.summed * bytes;
     costs.launches += 2 * sizes.statements + 1;
@@ -139,7 +148,8 @@ static std::optional<double> timeOfChunks(const LoopSizes &sizes, bool isBF16, d
     addChannels(costs, sizes, bytes, length);
   if (costs.bytes > maxBytes)
     return std::nullopt;
-  return costs.launches * launchMicroseconds + 2 * costs.bytes / bytesPerMicrosecond +
+  return costs.microseconds + costs.launches * launchMicroseconds +
+         2 * costs.bytes / bytesPerMicrosecond +
          costs.scalarOperations / (operationsPerMicrosecond * device::multiprocessors) +
          costs.flopsOfF32 / flopsOfF32PerMicrosecond +
          costs.flops / (isBF16 ? flopsPerMicrosecond : flopsOfF32PerMicrosecond);

@@ -81,7 +81,7 @@ tgl.kernel @both(%q: !tgl.tensor<[B, T, K], f32> {tgl.name = "q", tgl.role = "in
   }
 }
 
-// The delta rule: a readout before the update corrects the value. A loop over chunks has two products.
+// The delta rule, of negative values: a readout before the update corrects the value. A loop over chunks has two products.
 // CHECK-LABEL: tgl.kernel @delta
 // CHECK: tgl.temp "scores" : !tgl.tensor<[B, (T + 3) floordiv 4, 4, 4], f32>
 // CHECK: %[[INVERSE:.*]] = tgl.temp "inverse" : !tgl.tensor<[B, (T + 3) floordiv 4, 4, 4], f32>
@@ -117,7 +117,7 @@ tgl.kernel @delta(%q: !tgl.tensor<[B, T, K], f32> {tgl.name = "q", tgl.role = "i
       %5 = arith.mulf %4, %third : f32
       %6 = arith.mulf %5, %0 : f32
       %7 = tgl.read %v[%b, %t, %j] : !tgl.tensor<[B, T, V], f32>
-      %8 = arith.subf %7, %6 : f32
+      %8 = arith.subf %6, %7 : f32
       %9 = arith.mulf %tenth, %8 : f32
       tgl.write %9, %u[%b, %j] : f32, !tgl.tensor<[B, V], f32>
     }
@@ -129,7 +129,7 @@ tgl.kernel @delta(%q: !tgl.tensor<[B, T, K], f32> {tgl.name = "q", tgl.role = "i
       %4 = tgl.read %k[%b, %t, %i] : !tgl.tensor<[B, T, K], f32>
       %5 = tgl.read %u[%b, %j] : !tgl.tensor<[B, V], f32>
       %6 = arith.mulf %4, %5 : f32
-      %7 = arith.addf %3, %6 : f32
+      %7 = arith.subf %3, %6 : f32
       tgl.write %7, %S[%b, %i, %j] : f32, !tgl.tensor<[B, K, V], f32>
     }
     tgl.parallel (%b = 0 to B, %j = 0 to V) {
