@@ -422,24 +422,25 @@ void forKept(const Loop &loop, ArrayRef<Equation> body,
       visit(one);
 }
 
-/// A temporary that points are added to begins as zeros of its whole size: ahead of the loop where
-/// all steps add to it.
+/// A temporary that points are added to begins as zeros of its whole size, and one that steps write
+/// ahead of their loop.
 static void beginSums(Builder &b, std::vector<Equation> &equations,
                       DenseSet<const Tensor *> &defined) {
   std::vector<Equation> complete;
-  auto begin = [&](const Equation &equation) {
+  auto begin = [&](const Equation &equation, bool isKept) {
     if (equation.target->kind != Tensor::State && defined.insert(equation.target).second &&
-        equation.accumulate)
+        (isKept || equation.accumulate))
       complete.push_back(b.equationOf(
           equation.target, [&](ArrayRef<IndexExpr>) -> const Expr * { return b.number(0); }));
   };
   for (Equation &equation : equations) {
     if (equation.loop) {
-      forKept(*equation.loop, equation.loop->body, begin);
+      forKept(*equation.loop, equation.loop->body,
+              [&](const Equation &one) { begin(one, /*isKept=*/true); });
       DenseSet<const Tensor *> inStep = defined;
       beginSums(b, equation.loop->body, inStep);
     } else {
-      begin(equation);
+      begin(equation, /*isKept=*/false);
     }
     complete.push_back(std::move(equation));
   }
