@@ -145,7 +145,8 @@ private:
     return types;
   }
 
-  /// Points of one size that is 0, and of one beyond what the programs compare sizes with.
+  /// Points of one size that is 0, of one that is 1, and of one beyond what the programs compare
+  /// sizes with.
   bool runSizes(uint64_t number) {
     constexpr int64_t farthest = 300;
     const size_t mostSizes = second.hasTypes() ? 4 : 1; // a reference is traced for each
@@ -165,6 +166,8 @@ private:
     std::set<int64_t> borders = {border, largest(drawn)};
     for (const std::string &name : llvm::ArrayRef(names).take_front(mostSizes)) {
       if (!runWith({{name, 0}}, number++))
+        return false;
+      if (second.hasTypes() && !runWith({{name, 1}}, number++))
         return false;
       for (int64_t one : borders) {
         size_t before = judgement.trials.size();
@@ -242,13 +245,14 @@ private:
     std::string why = "no sizes were found that all guards admit";
     int64_t limit = 0;
     unsigned tooLarge = 0, tooClose = 0;
+    std::optional<Sizes> kept; // where programs differed, and nothing could be told
     trialDoubt.clear();
     for (unsigned attempt = 0; attempt < (isOptional ? 4 : 12); ++attempt) {
       uint64_t seed = mix(options.seed, number * 64 + attempt);
       SizeKind kind = smallerKind(sizeKind, tooLarge);
       Sizes given = options.sizes;
       given.insert(forced.begin(), forced.end());
-      std::optional<Sizes> sizes = knownSizes(kind, number);
+      std::optional<Sizes> sizes = kept ? kept : knownSizes(kind, number);
       if (!sizes)
         sizes = drawSizes(kernel, kind, given, seed);
       if (!sizes)
@@ -290,6 +294,8 @@ private:
         judgement.trials.push_back(std::move(trial));
         return true;
       }
+      if (!trialDoubt.empty() && !kept)
+        kept = *sizes;
       tooLarge += step == Step::TooLarge;
       if (step == Step::TooLarge)
         largeOnes.push_back(*sizes);
@@ -506,8 +512,8 @@ private:
     return Step::Done;
   }
 
-  /// Another point is drawn, and what differed here is not forgotten until a point of its kind has
-  /// nothing that is unsure: points that are drawn until one agrees would prove nothing.
+  /// Other data of the same sizes are drawn, and what differed here is not forgotten until those
+  /// have nothing that is unsure: points that are drawn until one agrees would prove nothing.
   Step doubtful(const Trial &trial, const Algebra &algebra, std::string &why) {
     why = "numbers are too close to be told apart, or too large (" + algebra.events.firstAmbiguous +
           ")";
