@@ -155,7 +155,8 @@ std::optional<std::string> GradientMaker::format(const std::string &text) {
     checkAll(*parsed, "", /*remarks=*/false, unheard);
   for (const Diagnostic &one : unheard.all())
     if (one.severity == Severity::Error) {
-      report({"the program of it would be refused: " + one.message, {}});
+      if (ellipsis.empty()) // else a number of dims is tried in the place of `...`
+        report({"the program of it would be refused: " + one.message, {}});
       return std::nullopt;
     }
   return print(parsed->file(), sources.text(file));
@@ -195,11 +196,39 @@ std::string GradientMaker::parameters(Writer &writer, const Program &program,
       }
     return result;
   };
+  auto typeOfOutput = [&](StringRef name) {
+    for (const ast::Param &param : kernel->outputs)
+      if (param.name.name == name)
+        return param.type.name;
+    for (const ast::Param &param : kernel->params)
+      if (param.isInout && param.name.name + "_after" == name)
+        return param.type.name;
+    return std::string("f32");
+  };
+  // A gradient's generic type is bound by some parameter of that type.
+  StringSet<> shownTypes;
+  for (const ast::Param &param : kernel->params)
+    if (any_of(program.inputs, [&](const Tensor *one) {
+          return one->name == param.name.name && used.tensors.contains(one);
+        }))
+      shownTypes.insert(param.type.name);
+  for (const Tensor *tensor : derivation.saved)
+    shownTypes.insert(typeOfOutput(tensor->name));
+  for (const Tensor *tensor : derivation.seeds)
+    if (used.tensors.contains(tensor))
+      shownTypes.insert(typeOfOutput(StringRef(tensor->name).drop_front(5)));
+  auto bindsType = [&](const ast::Param &param) {
+    bool isGradient = any_of(derivation.gradients, [&](const Tensor *one) {
+      return one->name == "grad_" + param.name.name;
+    });
+    return isGradient && shownTypes.insert(param.type.name).second && !parseDType(param.type.name);
+  };
   for (const ast::Param &param : kernel->params) {
     auto tensor =
         find_if(program.inputs, [&](const Tensor *one) { return one->name == param.name.name; });
     if (tensor != program.inputs.end()) {
-      if (used.tensors.contains(*tensor) || binds(**tensor))
+      bool bindsSizes = used.tensors.contains(*tensor) || binds(**tensor);
+      if (bindsType(param) || bindsSizes)
         declare(**tensor, param.type.name);
       continue;
     }
@@ -220,15 +249,6 @@ std::string GradientMaker::parameters(Writer &writer, const Program &program,
         }))
       params.push_back(param.name.name + ": int[" + print(*param.dims[0].expr) + "]");
   }
-  auto typeOfOutput = [&](StringRef name) {
-    for (const ast::Param &param : kernel->outputs)
-      if (param.name.name == name)
-        return param.type.name;
-    for (const ast::Param &param : kernel->params)
-      if (param.isInout && param.name.name + "_after" == name)
-        return param.type.name;
-    return std::string("f32");
-  };
   for (const Tensor *tensor : derivation.saved)
     declare(*tensor, typeOfOutput(tensor->name));
   for (const Tensor *tensor : derivation.seeds)

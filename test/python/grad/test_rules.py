@@ -648,6 +648,15 @@ def test_storage_types():
     torch.testing.assert_close(gw, wide[1].grad, rtol=2e-2, atol=2e-2)
 
 
+def test_types_and_dims_that_only_gradients_show():
+    """A tensor stays a parameter for its type alone; an index of `...` that the language has no form for is one dim."""
+    written = gradient(COMMAND, "kernel k(x: T[M, N], b: TB[N]) -> (y: T[M, N]) { y[i, j] = 2*x[i, j] + b[j] }")
+    assert "b: TB[N]" in written and "grad_b: TB[N]" in written
+    text = "kernel k(ids: i64[...], w: f64[V, D]) -> (y: f64[..., D]) { y[..., d] = w[ids[...], d] }"
+    values = dict(ids=np.array([2, 0, 2]), w=draw(3, 2))
+    assert compare(text, gradient(COMMAND, text), values) < 1e-7
+
+
 def test_any_number_of_dims():
     text = "kernel k(x: f64[..., N], w: f64[N]) -> (y: f64) { y = mean(x[..., j]*w[j] for ..., j) }"
     written = gradient(COMMAND, text)
