@@ -97,6 +97,27 @@ std::string whyText(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
   return text.empty() ? "no launches: the kernel computes nothing on the device\n" : text;
 }
 
+static json::Object partsJson(const ExpectedTime &time) {
+  json::Object parts;
+  for (auto [name, part] : ExpectedTime::parts())
+    parts[name] = time.*part;
+  return parts;
+}
+
+/// What the model has counted, a statement each.
+static json::Array workJson(ArrayRef<LaunchWork> works) {
+  json::Array statements;
+  for (const LaunchWork &work : works) {
+    json::Object counts{{"strategy", work.strategy}};
+    for (auto [name, count] : LaunchWork::counts())
+      counts[name] = work.*count;
+    if (work.clocks)
+      counts["clocks"] = *work.clocks;
+    statements.push_back(std::move(counts));
+  }
+  return statements;
+}
+
 json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLimits *device) {
   json::Array result;
   std::vector<std::string> remarks = slowRemarks(launches, device);
@@ -119,6 +140,8 @@ json::Array whyJson(ArrayRef<LaunchExplanation> launches, const report::DeviceLi
         one["ofBound"] = *times->share();
         one["mostBy"] = times->reason;
         one["isEstimate"] = times->isEstimate;
+        one["expectedParts"] = partsJson(times->parts);
+        one["work"] = workJson(*launch.work);
       }
     }
     if (!remark.empty())

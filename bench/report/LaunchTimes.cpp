@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "bench/report/LaunchTimes.h"
 
-#include "strategies/expected/ExpectedTime.h"
-
 using namespace llvm;
 
 namespace tegula::report {
@@ -42,13 +40,12 @@ std::optional<LaunchTimes> timesOf(const LaunchExplanation &launch, const Device
   const Card *card = cardNamed(device.name);
   if (!card || !launch.work)
     return times;
-  ExpectedTime all;
   for (const LaunchWork &work : *launch.work) {
-    all += expectedTime(work, *card);
+    times.parts += expectedTime(work, *card);
     times.isEstimate |= work.isEstimate;
   }
-  times.expected = all.total;
-  times.reason = all.largest().str();
+  times.expected = times.parts.total;
+  times.reason = times.parts.largest().str();
   return times;
 }
 

@@ -10,6 +10,7 @@
 
 #include "bench/report/Occupancy.h"
 #include "compiler/Explain.h"
+#include "strategies/expected/ExpectedTime.h"
 #include <optional>
 
 namespace tegula::report {
@@ -21,6 +22,7 @@ struct LaunchTimes {
   /// What the model expects (docs/design/expected-times.md); nothing on a card that nobody has
   /// measured.
   std::optional<double> expected;
+  ExpectedTime parts; ///< of the expected time
   std::string reason; ///< for people: what takes most of the expected time
   /// Data decide how much is moved or computed: the figures are of what sizes let one guess.
   bool isEstimate = false;

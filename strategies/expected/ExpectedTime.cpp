@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/expected/ExpectedTime.h"
 
+#include "strategies/expected/Footprint.h"
+
 #include <cmath>
 
 using namespace llvm;
@@ -17,32 +19,34 @@ using namespace tegula;
 /// Microseconds from the end of a launch to the begin of what the next one computes.
 static constexpr double startMicroseconds = 2;
 /// What code reaches of a copy's rate.
-static constexpr double shareOfCopy = 0.95, shareOfCopyInScans = 0.6, shareOfCopyInSkinny = 0.65;
-/// Bytes a second of all first-level caches.
-static constexpr double firstCacheRate = 20e12;
+static constexpr double shareOfCopy = 0.95, shareOfCopyInScans = 0.85, shareOfCopyInSkinny = 0.6;
+/// Bytes of a multiprocessor's first-level cache in a clock, of 128.
+static constexpr double firstCacheBytes = 110;
 /// Instructions of a multiprocessor in a clock, of 128: of general code; of tile loops, which do
-/// them while tensor cores multiply; on doubles; and accesses to threads' own temporaries.
-static constexpr double lanesPerClock = 75, lanesPerClockInTiles = 150, doublesPerClock = 16,
-                        ownPerClock = 40;
+/// them while tensor cores multiply; on doubles, beside.
+static constexpr double lanesPerClock = 110, lanesPerClockInTiles = 100, doublesPerClock = 64;
 /// Shares of the tensor cores' rate.
-static constexpr double tensorShareOfTileLoops = 0.75, tensorShareOfReductions = 0.4,
+static constexpr double tensorShareOfTileLoops = 0.73, tensorShareOfReductions = 0.4,
                         tensorShareOfSplitPrecision = 0.1, tensorShareUnranked = 0.6;
-/// Threads of a multiprocessor that hide each other's latencies.
-static constexpr double threadsAtOnce = 1024;
+/// Threads of a multiprocessor that hide each other's latencies; that keep its lanes busy.
+static constexpr double threadsAtOnce = 2048, busyThreads = 160;
 /// Additions a second to copies in shared memory.
-static constexpr double sharedAtomicsRate = 4e11;
+static constexpr double sharedAtomicsRate = 3e12;
 /// Elements a second: of sorts in registers, of radix sorts in one block, of passes over digits.
 static constexpr double sortedRate = 1e11, sortedInBlockRate = 3e10;
 
-/// What happens at once, beside the start.
-static constexpr double ExpectedTime::*parts[] = {
-    &ExpectedTime::memory, &ExpectedTime::cache,   &ExpectedTime::lanes, &ExpectedTime::tensor,
-    &ExpectedTime::chain,  &ExpectedTime::atomics, &ExpectedTime::sort};
+ArrayRef<std::pair<StringRef, double ExpectedTime::*>> ExpectedTime::parts() {
+  static constexpr std::pair<StringRef, double ExpectedTime::*> all[] = {
+      {"start", &ExpectedTime::start},     {"memory", &ExpectedTime::memory},
+      {"cache", &ExpectedTime::cache},     {"lanes", &ExpectedTime::lanes},
+      {"tensor", &ExpectedTime::tensor},   {"chain", &ExpectedTime::chain},
+      {"atomics", &ExpectedTime::atomics}, {"sort", &ExpectedTime::sort}};
+  return all;
+}
 
 ExpectedTime &ExpectedTime::operator+=(const ExpectedTime &other) {
-  for (double ExpectedTime::*part : parts)
+  for (auto [name, part] : parts())
     this->*part += other.*part;
-  start += other.start;
   total += other.total;
   return *this;
 }
@@ -50,7 +54,7 @@ ExpectedTime &ExpectedTime::operator+=(const ExpectedTime &other) {
 StringRef ExpectedTime::largest() const {
   std::pair<double, StringRef> named[] = {{start, "the start of launches"},
                                           {memory, "memory"},
-                                          {cache, "accesses that are not side by side"},
+                                          {cache, "what threads ask the caches for"},
                                           {lanes, "instructions"},
                                           {tensor, "tensor cores"},
                                           {chain, "instructions that wait for each other"},
@@ -59,7 +63,7 @@ StringRef ExpectedTime::largest() const {
   return std::max_element(std::begin(named), std::end(named))->second;
 }
 
-static constexpr double microseconds = 1e6, sectorBytes = 32;
+static constexpr double microseconds = 1e6;
 
 /// Microseconds of additions to memory: where many meet, they follow each other.
 static double atomicsTime(const LaunchWork &work) {
@@ -75,14 +79,21 @@ static double atomicsTime(const LaunchWork &work) {
 static void addGeneral(const LaunchWork &work, const Card &card, ExpectedTime &time) {
   double perSecond = card.multiprocessors * card.clock;
   double threads = std::max(work.points * work.team / work.vector, 1.0);
-  double atOnce = card.multiprocessors * threadsAtOnce, fill = std::min(1.0, threads / atOnce);
-  time.cache = (work.sectors * sectorBytes / firstCacheRate +
-                work.scattered * sectorBytes / card.cacheRate) *
+  // Blocks come to multiprocessors whole.
+  double blocks = std::ceil(threads / work.blockThreads);
+  double perMultiprocessor = std::ceil(blocks / card.multiprocessors);
+  double uneven = perMultiprocessor * card.multiprocessors / std::max(blocks, 1.0);
+  double resident = std::min(perMultiprocessor * work.blockThreads, threadsAtOnce);
+  double waves = perMultiprocessor * work.blockThreads / threadsAtOnce;
+  double fill = std::min(1.0, resident / busyThreads);
+  if (waves > 4)
+    uneven = 1;
+  time.cache = (work.sectors * sectorBytes / (firstCacheBytes * perSecond) * uneven +
+                work.cacheBytes / card.cacheRate) *
                microseconds;
-  time.lanes = (work.instructions / lanesPerClock + work.ownAccesses / ownPerClock +
-                work.doubles / doublesPerClock) /
-               fill / perSecond * microseconds;
-  time.chain = work.chain * std::ceil(threads / atOnce) / card.clock * microseconds;
+  time.lanes = (work.instructions / lanesPerClock + work.doubles / doublesPerClock) / fill *
+               uneven / perSecond * microseconds;
+  time.chain = work.chain * (waves > 4 ? waves : std::ceil(waves)) / card.clock * microseconds;
   time.atomics = atomicsTime(work);
   time.sort = work.sorted / sortedRate * microseconds;
 }
@@ -130,8 +141,8 @@ ExpectedTime tegula::expectedTime(const LaunchWork &work, const Card &card) {
     time.lanes = work.instructions / lanesPerClock / perSecond * microseconds;
   } else if (strategy == fewTargetsStrategy().name()) {
     addGeneral(work, card, time);
+    time.chain = 0; // a block has many points of its part under way
     time.atomics = work.atomics / sharedAtomicsRate * microseconds;
-    time.cache -= work.scattered * sectorBytes / card.cacheRate * microseconds;
   } else if (strategy == scanStrategy().name()) {
     time.memory /= shareOfCopyInScans;
   } else if (strategy == sortStrategy().name()) {
@@ -143,11 +154,14 @@ ExpectedTime tegula::expectedTime(const LaunchWork &work, const Card &card) {
   }
   // Parts that are nearly as busy get into each other's way.
   constexpr double power = 2;
-  for (double ExpectedTime::*part : parts) {
+  // What goes through the caches is what comes from memory.
+  time.total = std::pow(std::max(time.memory, time.cache), power);
+  for (double ExpectedTime::*part :
+       {&ExpectedTime::lanes, &ExpectedTime::tensor, &ExpectedTime::chain, &ExpectedTime::atomics,
+        &ExpectedTime::sort})
     time.total += std::pow(time.*part, power);
-    time.*part *= work.runs;
-  }
   time.total = (time.start + std::pow(time.total, 1 / power)) * work.runs;
-  time.start *= work.runs;
+  for (auto [name, part] : ExpectedTime::parts())
+    time.*part *= work.runs;
   return time;
 }

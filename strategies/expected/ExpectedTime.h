@@ -32,6 +32,8 @@ struct ExpectedTime {
   double total = 0; ///< with what parts that are nearly as busy cost each other
 
   ExpectedTime &operator+=(const ExpectedTime &other);
+  /// The parts and their names, for programs; the start first.
+  static llvm::ArrayRef<std::pair<llvm::StringRef, double ExpectedTime::*>> parts();
   /// The part that takes most, for people: "memory", "a chain of instructions".
   llvm::StringRef largest() const;
 };

@@ -26,15 +26,15 @@ struct LaunchWork {
   double runs = 1;
   /// Points of the statement's own axes; threads that share one (1: a thread has whole points);
   /// points that a thread takes as a vector.
-  double points = 1, team = 1, vector = 1;
+  double points = 1, team = 1, vector = 1, blockThreads = 256;
 
   /// Bytes of each element that is read or written, once; of what is read, those that earlier
   /// launches have left in the second-level cache.
   double bytesRead = 0, bytesWritten = 0, bytesCached = 0;
 
-  /// Accesses at places that data choose, each with a sector of its own; those of the threads' own
-  /// temporaries; 32-byte sectors that all others ask the first-level caches for.
-  double scattered = 0, ownAccesses = 0, sectors = 0;
+  /// 32-byte sectors that warps ask the first-level caches and shared memory for, at least four an
+  /// access; bytes that the first-level caches ask the second for.
+  double sectors = 0, cacheBytes = 0;
   /// Instructions of lanes, with the number that an elementary function takes; of f64 beside.
   double instructions = 0, doubles = 0;
   /// Multiplications and additions of sums of products, each pair as one.
@@ -44,10 +44,8 @@ struct LaunchWork {
   double atomics = 0, atomicTargets = 0;
   /// Cycles that one point takes where nothing waits for others: dependent instructions and loads.
   double chain = 0;
-  /// Steps of loops inside, each of which ends with a barrier of the team.
-  double steps = 0;
-  /// Of sorts: elements, and bytes of a key.
-  double sorted = 0, keyBytes = 0;
+  /// Of sorts: elements, those of a row, and bytes of a key.
+  double sorted = 0, sortedRow = 0, keyBytes = 0;
   /// Device launches of one run; passes over the data that is sorted.
   double launches = 1, passes = 1;
   /// Blocks that are busy, where the strategy says so; 0: as many as points and teams make.
@@ -57,6 +55,9 @@ struct LaunchWork {
   /// Products of tiles that the strategy does not skip, as a share of all.
   double computed = 1;
   bool isEstimate = false;
+
+  /// The counts and their names, for programs.
+  static llvm::ArrayRef<std::pair<llvm::StringRef, double LaunchWork::*>> counts();
 };
 
 /// Counts the statements of a scheduled kernel, in order.

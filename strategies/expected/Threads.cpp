@@ -1,0 +1,126 @@
+//===- Threads.cpp - How general code deals points out --------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "strategies/expected/Threads.h"
+
+#include "codegen/simt/DeviceEmitter.h"
+#include "codegen/simt/NestShape.h"
+#include "codegen/simt/StatementWork.h"
+#include "passes/analysis/Nest.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Of an H100 or H200.
+static constexpr int64_t residentThreads = 132 * 2048;
+
+StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
+  StatementWork work(statement);
+  bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
+  bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
+  if (work.hasSteps && canBeTeam)
+    canBeThread = false;
+  if (canBeThread && canBeTeam && work.isKnown()) {
+    bool isKept = work.hasParallel && work.hasTemporaries;
+    bool alongPoints = !work.hasRanges &&
+                       (neighboursAreNear(statement) || (!isKept && runsAlongPoints(statement)));
+    int64_t shortest = work.hasRanges ? shortRange : shortNest;
+    bool byThread =
+        (*work.inside < shortest && !isKept) || (alongPoints && *work.points >= manyThreads);
+    (byThread ? canBeTeam : canBeThread) = false;
+  }
+  // Else the runtime decides (PlanStep::chosen), by points that are known here.
+  if (canBeThread && canBeTeam && work.points)
+    canBeTeam = *work.points < residentThreads / 2;
+  if (canBeTeam) {
+    DeviceShape shape = teamFor(work);
+    team = shape.team;
+    block = shape.threads;
+    return;
+  }
+  auto axes = cast<tgl::AxesOp>(statement.getOperation());
+  if (std::optional<LaneChoice> choice =
+          choices.choose(axes, DeviceEmitter::accessBytes, /*whole=*/true)) {
+    lane = axes.getAxes()[choice->axis];
+    vector = choice->width;
+  }
+  findColumnSplit(statement);
+  if (!lane)
+    findTranspose(statement);
+}
+
+/// As codegen/simt/ColumnSplit.cpp: reductions along columns, of which none is short.
+void StatementThreads::findColumnSplit(tgl::ParallelOp statement) {
+  constexpr double split = 8, termsAtOnce = 4, longColumn = 512, manyColumns = 131072;
+  std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(statement.getOperation()));
+  bool fits = points.has_value(), hasReduction = false;
+  double shortest =
+      points && double(*points) / vector < manyColumns ? split * termsAtOnce : longColumn;
+  for (mlir::Operation &op : statement.getBody().front()) {
+    auto reduce = dyn_cast<tgl::ReduceOp>(op);
+    fits &= reduce || !op.getNumRegions();
+    if (!reduce)
+      continue;
+    hasReduction = true;
+    auto nest = cast<tgl::AxesOp>(op);
+    std::optional<int64_t> terms = tgl::knownPoints(nest, {unsigned(nest.getAxes().size() - 1)});
+    fits &= terms && double(*terms) >= shortest && (lane || !laneOf(nest));
+    reduce.walk([&](mlir::Operation *nested) {
+      auto read = dyn_cast<tgl::ReadOp>(nested);
+      fits &= nested == reduce || !nested->getNumRegions();
+      fits &= !read || !read.getFill();
+    });
+  }
+  if (fits && hasReduction)
+    columnSplit = split;
+}
+
+/// As codegen/simt/TransposeTiles.cpp: a thread has a square of points where what is read lies
+/// along one axis, and what is written along another.
+void StatementThreads::findTranspose(tgl::ParallelOp statement) {
+  SmallVector<tgl::ReadOp> reads(statement.getBody().getOps<tgl::ReadOp>());
+  SmallVector<tgl::WriteOp> writes(statement.getBody().getOps<tgl::WriteOp>());
+  bool isPlain = !writes.empty() && none_of(statement.getBody().front(), [](mlir::Operation &op) {
+    return op.getNumRegions() > 0;
+  });
+  int64_t side = 8;
+  for (tgl::ReadOp read : reads) {
+    isPlain &= !read.getFill() && !read.getGuard() && !read.getChecked();
+    side = std::min<int64_t>(
+        side, 128 / std::max(16u, read.getTensorType().getElementType().getIntOrFloatBitWidth()));
+  }
+  for (tgl::WriteOp write : writes)
+    side = std::min<int64_t>(
+        side, 128 / std::max(16u, write.getTensorType().getElementType().getIntOrFloatBitWidth()));
+  if (!isPlain || side < 2)
+    return;
+  auto step = [](tgl::TglTensorType type, ArrayRef<tgl::ValueExpr> subscripts, mlir::Value axis) {
+    return tgl::stepAlong(tgl::elementOffset(type, subscripts), axis).value_or(0);
+  };
+  for (mlir::Value first : statement.getAxes())
+    for (mlir::Value second : statement.getAxes()) {
+      bool fits = first != second && all_of(writes, [&](tgl::WriteOp write) {
+                    return step(write.getTensorType(), write.getSubscriptExprs(), first) == 1;
+                  });
+      bool isTurned = any_of(reads, [&](tgl::ReadOp read) {
+        return step(read.getTensorType(), read.getSubscriptExprs(), first) > 1 &&
+               step(read.getTensorType(), read.getSubscriptExprs(), second) == 1;
+      });
+      if (!fits || !isTurned)
+        continue;
+      across = first;
+      along = second;
+      vector = double(side * side);
+      return;
+    }
+}
+
+std::optional<LaneChoice> StatementThreads::laneOf(tgl::AxesOp nest) {
+  if (!hasLanes || lane)
+    return std::nullopt;
+  return choices.choose(nest, DeviceEmitter::accessBytes, /*whole=*/true);
+}
