@@ -22,7 +22,8 @@ std::string whyText(llvm::ArrayRef<LaunchExplanation> launches, const report::De
 /// `strategy`, `reason`, `edit`, `place`, `nothingHere` (the launch has nothing of what the
 /// strategy computes); with a model of the device also `expectedMicroseconds`, `ofBound` (the share
 /// of the bound that this is), `mostBy` (what takes most of it), `isEstimate` (data decide how much
-/// there is to do) and, of slow launches, `remark`. What is not known is left out.
+/// there is to do), `expectedParts` and `work` (the parts of the time, and the counts that they
+/// come from) and, of slow launches, `remark`. What is not known is left out.
 llvm::json::Array whyJson(llvm::ArrayRef<LaunchExplanation> launches,
                           const report::DeviceLimits *device);
 

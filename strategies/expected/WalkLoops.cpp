@@ -1,0 +1,209 @@
+//===- WalkLoops.cpp - Loops and nests of a scheduled statement -----------===//
+//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/simt/NestShape.h"
+#include "passes/analysis/PrefixLoop.h"
+#include "strategies/expected/Instructions.h"
+#include "strategies/expected/StatementWalk.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace tegula;
+using namespace tegula::tgl;
+
+/// Turns of a thread that do not depend on each other: those that are written out, or taken
+/// together, wait together.
+double StatementWalk::timeOfTurns(mlir::Operation *op, double turns, double each) const {
+  constexpr double writtenOut = 8;
+  bool isPlain = none_of(op->getRegion(0).front(),
+                         [](mlir::Operation &nested) { return nested.getNumRegions() > 0; });
+  double together = !isPlain ? 1 : isShared ? writtenOut : writtenOut / 2;
+  double apart = isa<ReduceOp>(op) ? Latency::instruction : 1; // a sum's terms follow each other
+  return std::ceil(turns / together) * each + turns * apart;
+}
+
+double StatementWalk::combineTeam() {
+  constexpr double shuffle = 28, perWarp = 6, shuffleInstructions = 2.5;
+  double steps = std::log2(std::min(threads.team, threadsOfWarp));
+  double warps = threads.team / threadsOfWarp;
+  double instructions = steps * shuffleInstructions + (warps > 1 ? 12 + 2 * warps : 0);
+  work.instructions += instructions * turnsOf(allLevels()) * threadsInAll();
+  return steps * shuffle +
+         (warps > 1 ? 2 * Latency::barrier + 2 * Latency::near + perWarp * warps : 0);
+}
+
+double StatementWalk::visitNest(AxesOp axes, double begin) {
+  constexpr double writtenOut = 8;
+  size_t outer = levels.size();
+  auto savedLane = std::pair(lane, width);
+  auto savedNeighbours = neighbours;
+  bool wasShared = isShared;
+  auto parallel = dyn_cast<ParallelOp>(axes.getOperation());
+  bool isDealtOut = threads.team > 1 && !isShared && !isa<ScanOp>(axes.getOperation()) &&
+                    !(parallel && runsSerially(parallel));
+  for (auto [axis, range] : zip_equal(axes.getAxes(), getAxisRanges(axes)))
+    enter(axis, range, axes);
+  double points = 1;
+  for (Level &level : MutableArrayRef(levels).drop_front(outer))
+    points *= level.extent;
+  if (!lane)
+    if (std::optional<LaneChoice> choice = threads.laneOf(axes)) {
+      lane = axes.getAxes()[choice->axis];
+      width = choice->width;
+      for (Level &level : levels)
+        if (level.axis == lane)
+          level.turns = std::ceil(level.extent / width);
+    }
+  double turns = std::max(1.0, points / (lane != savedLane.first ? width : 1));
+  if (threads.columnSplit > 1 && isa<ReduceOp>(axes.getOperation()) && levels.size() > outer) {
+    turns = std::ceil(turns / threads.columnSplit);
+    levels.back().turns = std::ceil(levels.back().turns / threads.columnSplit);
+  }
+  if (isDealtOut) {
+    isShared = true;
+    turns = std::ceil(turns / threads.team);
+    for (Level &level : MutableArrayRef(levels).drop_front(outer))
+      level.turns = 1;
+    if (levels.size() > outer)
+      levels.back().turns = turns;
+    SmallVector<ThreadAxis> own;
+    if (lane && lane != savedLane.first)
+      own.push_back({lane, extents[lane] / width, width});
+    for (mlir::Value axis : reverse(axes.getAxes()))
+      if (axis != lane)
+        own.push_back({axis, extents[axis], 1});
+    // A team that is part of a warp has others beside it.
+    if (!own.empty() && threads.team < threadsOfWarp) {
+      own.front().points = std::min(own.front().points, threads.team);
+      own.append(neighbours.begin() + 1, neighbours.end());
+    }
+    neighbours = std::move(own);
+  }
+  computed.emplace_back();
+  LaunchWork before = work;
+  auto reduce = dyn_cast<ReduceOp>(axes.getOperation());
+  double end = visitBlock(axes->getRegion(0).front(), begin);
+  if (reduce) {
+    work.instructions += turnsOf(allLevels()) * lanesOf(allLevels()) * threadsInAll();
+    work.operations += pointsAround();
+    if (matchContraction(reduce)) {
+      work.products += pointsAround();
+      if (rowsTogether)
+        keepFactors(before, pointsAround());
+    }
+  }
+  double total = begin + timeOfTurns(axes, turns, end - begin);
+  DenseSet<size_t> inside = computed.pop_back_val();
+  if (turns <= writtenOut && isGeneral)
+    computed.back().insert_range(inside);
+  levels.truncate(outer);
+  std::tie(lane, width) = savedLane;
+  neighbours = std::move(savedNeighbours);
+  isShared = wasShared;
+  if (isDealtOut)
+    total += reduce ? combineTeam() : threads.team > threadsOfWarp ? Latency::barrier : 0;
+  for (mlir::Value result : axes->getResults())
+    varies[result] = allLevels();
+  if (!reduce)
+    for (mlir::Value tensor : accessesOf(axes).writes)
+      ready[tensor] = total;
+  return total;
+}
+
+double StatementWalk::visitLoop(ForOp loop, double begin) {
+  size_t outer = levels.size();
+  enter(loop.getLoopVar(), {loop.getLowExpr(), loop.getHighExpr()}, loop);
+  double turns = extents[loop.getLoopVar()];
+  bool isScan = threads.team > 1 && !isShared && matchPrefixLoop(loop);
+  bool wasShared = isShared;
+  double scanned = 0;
+  if (isScan) {
+    isShared = true;
+    // Vectors of the row (TeamScan.cpp).
+    constexpr double vector = 4;
+    turns = levels.back().turns = std::ceil(turns / threads.team);
+    scanned = std::ceil(turns / vector);
+    neighbours.insert(neighbours.begin(), {loop.getLoopVar(), extents[loop.getLoopVar()], 1});
+  }
+  for (mlir::Value carried : loop.getIterArgs()) {
+    varies[carried] = allLevels();
+    ready[carried] = begin;
+  }
+  computed.emplace_back();
+  double end = visitBlock(loop.getBody().front(), begin);
+  computed.pop_back();
+  double total = begin + turns * (end - begin);
+  std::optional<SteppedLoop> stepped = isScan ? std::nullopt : matchSteppedLoop(loop);
+  if (stepped && (isShared || threads.team == 1)) {
+    // What does not need the step before is done for several (DeviceEmitter::emitFor).
+    constexpr double together = 8;
+    double after = 0, operations = 0;
+    for (mlir::Operation *op : stepped->after)
+      after += isa<WriteOp>(op) ? 0 : latencyOf(op);
+    for (mlir::Operation &op : loop.getBody().front())
+      operations += op.getDialect()->getNamespace() == "math" ? 16 : 1;
+    if (operations <= 32)
+      total =
+          begin + turns * after +
+          std::ceil(turns / (lane ? together / 2 : together)) * std::max(end - begin - after, 0.0);
+  }
+  levels.truncate(outer);
+  if (isScan) {
+    neighbours.erase(neighbours.begin());
+    total = begin + scanned * (end - begin + combineTeam());
+  }
+  isShared = wasShared;
+  for (mlir::Value result : loop.getResults())
+    varies[result] = allLevels();
+  for (mlir::Value tensor : accessesOf(loop).writes)
+    ready[tensor] = total;
+  return total;
+}
+
+double StatementWalk::visitTiles(TilesOp tiles, double begin) {
+  size_t outer = levels.size();
+  AxisRange range = {tiles.getLowExpr(), tiles.getHighExpr()};
+  enter(tiles.getTileLow(), range, tiles);
+  double size = double(tiles.getSize().value_or(0));
+  Level &level = levels.back();
+  if (size > 0)
+    level.extent = level.turns = std::max(1.0, std::ceil(level.extent / size));
+  else
+    size = level.extent, level.extent = level.turns = 1;
+  extents[tiles.getTileLow()] = level.extent;
+  varies[tiles.getTileHigh()] = varies[tiles.getTileLow()];
+  int64_t low = valueOf(range.lo).value_or(0);
+  middles[tiles.getTileLow()] = low;
+  middles[tiles.getTileHigh()] = low + int64_t(size);
+  double turns = level.turns;
+  for (mlir::Value carried : tiles.getIterArgs()) {
+    varies[carried] = allLevels();
+    ready[carried] = begin;
+  }
+  computed.emplace_back();
+  double end = visitBlock(tiles.getBody().front(), begin);
+  computed.pop_back();
+  levels.truncate(outer);
+  for (mlir::Value result : tiles.getResults())
+    varies[result] = allLevels();
+  double total = begin + turns * (end - begin);
+  for (mlir::Value tensor : accessesOf(tiles).writes)
+    ready[tensor] = total;
+  return total;
+}
+
+/// Inside of a product of tensor cores: two reads, a multiplication and an addition for each point
+/// are not lanes' work, and what is computed of a factor is done once for rows that share it.
+void StatementWalk::keepFactors(const LaunchWork &before, double points) {
+  double inside = work.instructions - before.instructions - 2 * points;
+  work.instructions =
+      before.instructions + (*rowsTogether > 0 ? std::max(inside, 0.0) / *rowsTogether : 0);
+  work.sectors = before.sectors;
+  work.cacheBytes = before.cacheBytes;
+  work.doubles = before.doubles;
+}
