@@ -18,6 +18,9 @@ using namespace llvm;
 
 namespace tegula::bench {
 
+/// Of a tensor for `print` and `assert`.
+constexpr size_t maxObservedBytes = size_t(1) << 32;
+
 static Error refuse(LaunchError::Kind kind, const Twine &message) {
   return make_error<LaunchError>(kind, message.str());
 }
@@ -271,10 +274,15 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
       tensor = std::move(given->second);
     } else {
       tensor = Tensor::make(expected.dtype, shape);
-      if (!tensor)
-        return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name +
-                                                    "' of shape " + shapeText(shape));
-      if (expected.role != KernelArgument::Out) {
+      if (!tensor || (expected.isObserved && tensor->bytes() > maxObservedBytes))
+        return refuse(LaunchError::OutOfMemory,
+                      "there is no memory for " +
+                          (expected.isObserved ? "what 'print' and 'assert' look at, a tensor"
+                                               : "'" + expected.name + "'") +
+                          " of shape " + shapeText(shape));
+      if (expected.isObserved) {
+        std::memset(tensor->data(), 0, tensor->bytes());
+      } else if (expected.role != KernelArgument::Out) {
         const InputSpec *spec = nullptr;
         if (inputs.specs)
           for (const InputSpec &one : *inputs.specs)

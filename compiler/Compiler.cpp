@@ -71,6 +71,8 @@ public:
     EmitOptions emit = options.emit;
     if (!emit.tile)
       emit.tile = options.target == "cpu" ? 128 : 32;
+    if (looksIntoTiles())
+      emit.tile = 1;
     time(Phase::Emit, [&] { ir = emitIR(*program, source.sourceManager(), context, emit); });
     if (mlir::failed(mlir::verify(*ir)))
       return defect("emission made IR that does not verify");
@@ -139,6 +141,37 @@ private:
         continue; // of a loop or a called kernel
       tensor.kind = checked::Tensor::Out;
       program->outputs.push_back(&tensor);
+    }
+  }
+
+  /// What is looked at in a loop over tiles is what tiles of one element make [7.2].
+  bool looksIntoTiles() {
+    return any_of(program->observed,
+                  [&](const checked::Observation *one) { return one->isInTiles; });
+  }
+
+  unsigned argumentOf(const checked::Tensor *tensor) {
+    return find_if(kernel->arguments,
+                   [&](const KernelArgument &one) { return one.name == tensor->name; }) -
+           kernel->arguments.begin();
+  }
+
+  void describeObservations() {
+    const SourceManager &sources = source.sourceManager();
+    for (const checked::Observation *one : program->observed) {
+      KernelObservation &made = kernel->observations.emplace_back();
+      made.statement = *one;
+      auto [line, column] = sources.lineAndColumn(one->span.file, one->span.begin);
+      made.place = (sources.name(one->span.file) + ":" + Twine(line) + ":" + Twine(column)).str();
+      made.text = sources.text(one->span).str();
+      made.happened = argumentOf(one->happened);
+      for (const checked::Observation::Value &value : one->values)
+        made.values.push_back(value.tensor ? std::optional(argumentOf(value.tensor))
+                                           : std::nullopt);
+      kernel->arguments[made.happened].isObserved = true;
+      for (std::optional<unsigned> argument : made.values)
+        if (argument)
+          kernel->arguments[*argument].isObserved = true;
     }
   }
 
@@ -296,6 +329,7 @@ private:
         argument.dims = dimsOf(tensor);
       kernel->arguments.push_back(std::move(argument));
     }
+    describeObservations();
     std::vector<SizeSpec> sizes;
     std::vector<GuardSpec> guards;
     launchSpecs(op, sizes, guards);

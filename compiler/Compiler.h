@@ -91,6 +91,8 @@ struct KernelArgument {
   DType dtype = DType::F32;    // of a scalar, what code takes it as: i32 for u8
   std::vector<IndexExpr> dims; // in size symbols
   DType declared = DType::F32; // of a scalar: its values are of this type
+  /// An inout that `print` or `assert` writes: zeros at first, and no argument of the program.
+  bool isObserved = false;
 };
 
 struct KernelTemporary {
@@ -111,6 +113,16 @@ struct KernelErrorSite {
   bool isUnsigned = false; ///< the subscript, a number of u64
 };
 
+/// A statement `print` or `assert` of a program that is observed (InstanceOptions::observe):
+/// checked::Observation in terms of the kernel's arguments.
+struct KernelObservation {
+  checked::Observation statement;
+  std::string place; // file:line:column
+  std::string text;  // `assert(x[i] > 0)`
+  unsigned happened = 0;
+  std::vector<std::optional<unsigned>> values; // by value of the statement
+};
+
 struct PhaseTime {
   std::string phase;
   double milliseconds;
@@ -126,6 +138,7 @@ public:
   KernelWork work;
   std::vector<KernelTemporary> temporaries;
   std::vector<KernelErrorSite> errorSites;
+  std::vector<KernelObservation> observations; // in order of the text
   std::map<std::string, std::string> stages;
   std::vector<PhaseTime> times;
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Repeat.h"
 #include "bench/Runner.h"
+#include "bench/observe/Observe.h"
 #include "codegen/ptx/Assemble.h"
 #include "codegen/ptx/Ptx.h"
 #include "driver/CheckKernels.h"
@@ -65,16 +66,27 @@ static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
 static cl::opt<bool> tuned("tuned",
                            cl::desc("On a device: with the schedules that `tegula tune` kept"),
                            cl::cat(schedulingOptions), cl::sub(sub));
-static cl::opt<bool> checkedMode(
-    "checked",
+namespace {
+enum class Checked { No, Yes, Nan, Finite };
+} // namespace
+static cl::opt<Checked> checkedMode(
+    "checked", cl::ValueOptional, cl::init(Checked::No),
+    cl::values(clEnumValN(Checked::Yes, "", "As said"),
+               clEnumValN(Checked::Nan, "nan", "And find the first NaN that an equation makes"),
+               clEnumValN(Checked::Finite, "finite", "And the first NaN or infinity")),
     cl::desc("Verify while running, element by element, that every access stays inside, "
-             "that what is read is defined, and that points do not meet"),
+             "that what is read is defined, and that points do not meet; with what `print` and "
+             "`assert` of the program say"),
     cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<bool> evenProved(
     "even-proved",
     cl::desc("Verify in the code as it always is that accesses stay inside that were proved "
              "to; one that does not is a defect. With --checked: after a run of that"),
     cl::cat(debuggingOptions), cl::sub(sub));
+static cl::opt<unsigned> printedPoints("print-points", cl::value_desc("20"),
+                                       cl::desc("With --checked or --target=emulate: the points "
+                                                "that each `print` shows at most"),
+                                       cl::init(20), cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
                               cl::cat(inputOptions), cl::sub(sub));
 static cl::opt<double>
@@ -211,6 +223,10 @@ ExitCode exitOf(Error error) {
                : failure.kind == LaunchError::OutOfMemory ? ExitMissingResource
                                                           : ExitWrongResult;
         errs() << "tegula: " << failure.message << '\n';
+      },
+      [&](const FailedAssertion &failed) {
+        code = ExitWrongResult;
+        errs() << "tegula: " << failed.message() << '\n';
       },
       [&](const ErrorInfoBase &other) {
         if (isMissingResource(other))
@@ -353,7 +369,8 @@ ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &
   // Outputs and inouts; temporaries that --out names have become outputs.
   std::vector<unsigned> written;
   for (auto [index, argument] : enumerate(runner.kernel().arguments))
-    if (argument.role == KernelArgument::Out || argument.role == KernelArgument::Inout)
+    if (argument.role == KernelArgument::Out ||
+        (argument.role == KernelArgument::Inout && !argument.isObserved))
       written.push_back(index);
   for (const auto &[name, file] : outFiles)
     if (none_of(written, [&, &name = name](unsigned index) {
@@ -403,6 +420,8 @@ ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &
   Expected<std::vector<Tensor>> results = (*launch)->read(written);
   if (!results)
     return exitOf(results.takeError());
+  if (Error failed = tellObservations(**launch, *sizes, printedPoints, outs()))
+    return exitOf(std::move(failed));
   if (repeat > 1) {
     Expected<std::optional<OtherBits>> other =
         findOtherBits(**launch, written, *results, repeat - 1, watchdog ? &*watchdog : nullptr);
@@ -479,11 +498,18 @@ ExitCode run() {
     options.keepTensors.push_back(name);
   auto runAs = [&](bool checked, bool isFirst, bool givesResults) {
     options.checked = checked;
+    // What the program asks to see is part of the runs that look for mistakes.
+    options.instance.observe = checked || target == "emulate";
+    if (checked && checkedMode == Checked::Nan)
+      options.instance.watch = InstanceOptions::Watch::Nan;
+    if (checked && checkedMode == Checked::Finite)
+      options.instance.watch = InstanceOptions::Watch::NonFinite;
     options.evenProved = !checked && evenProved;
     return runKernel(*loaded, signature, given, options, inFiles, outFiles, isFirst, givesResults);
   };
-  if (!checkedMode || !evenProved)
-    return runAs(checkedMode, /*isFirst=*/true, /*givesResults=*/true);
+  bool isChecked = checkedMode != Checked::No;
+  if (!isChecked || !evenProved)
+    return runAs(isChecked, /*isFirst=*/true, /*givesResults=*/true);
   // Two kinds of code: one that checks element by element, and the one that runs else.
   if (ExitCode code = runAs(/*checked=*/true, /*isFirst=*/true, /*givesResults=*/false))
     return code;

@@ -68,11 +68,21 @@ statement
   | parallelHead block              # parallel       // parallel i in M, j in N { ... }
   | loopHead block                  # loop           // for t in 0:T { ... }
   | SCHEDULE '{' scheduleItems? '}' # schedule       // schedule { tile i=128; stages 4 }
+  | observation                     # observe        // print(h[i, j])
   | call                            # callStatement  // update(cache, x)
   | targets combine=(MAX | MIN)? op=('=' | '+=') expression trailing?  # assignment  // y[b, P + d] = x[b, d] for d in P
   ;
-//= statement : STATE target '=' expression trailing? | parallelHead block | loopHead block | call
+//= statement : STATE target '=' expression trailing? | parallelHead block | loopHead block | observation | call
 //=   | targets ((MAX | MIN)? '=' | '+=') expression trailing? ;
+
+// print("after", h[i, j], l[i])   print(x[i] for i in 4)   assert(p[i] >= 0 for i in N, "negative")
+observation
+  : word=(PRINT | ASSERT) '(' observed (',' observed)* (FOR forItem (',' forItem)*)? (',' message=STRING)? ','? ')'
+  ;
+//= observation : (PRINT | ASSERT) '(' observed (',' observed)* (FOR forItem (',' forItem)*)? (',' STRING)? ','? ')' ;
+
+// "after"   h[i, j]
+observed : STRING | expression ;
 
 // slot   (row, column)
 distinctItem : name | '(' name (',' name)* ','? ')' ;
@@ -169,7 +179,7 @@ power : atom ('**' factor)? ;
 atom
   : INTEGER               # integer   // 128   0xff
   | FLOAT                 # float     // 1e-5
-  | STRING                # string    // "mean": never valid, the message says so
+  | STRING                # string    // "mean": never valid here, the message says so
   | call                  # callAtom  // relu(v)
   | name subscripts       # read      // x[i, j - 1, fill=0]
   | name                  # plainName // scale
@@ -194,7 +204,7 @@ comprehension : FOR forItem (',' forItem)* (',' name '=' expression)* ','? ;
 // x   state
 name
   : IDENTIFIER | KERNEL | FN | PARALLEL | STATE | TILES | PRECISION | SCHEDULE | REVERSE
-  | DETERMINISTIC | DISTINCT | INOUT | WHERE | MAX | MIN
+  | DETERMINISTIC | DISTINCT | INOUT | WHERE | MAX | MIN | PRINT | ASSERT
   ;
 
 // Words of the language.
@@ -221,6 +231,8 @@ INOUT : 'inout' ;
 WHERE : 'where' ;
 MAX : 'max' ;
 MIN : 'min' ;
+PRINT : 'print' ;
+ASSERT : 'assert' ;
 
 LPAREN : '(' ;
 RPAREN : ')' ;
@@ -260,8 +272,9 @@ IDENTIFIER : [A-Za-z_] [A-Za-z_0-9]* ;
 INTEGER : '0' [xX] [0-9a-fA-F]+ | '0' [bB] [01]+ | [0-9]+ ;
 FLOAT : [0-9]+ '.' [0-9]* EXPONENT? | '.' [0-9]+ EXPONENT? | [0-9]+ EXPONENT ;
 fragment EXPONENT : [eE] [+-]? [0-9]+ ;
-// A string ends at its line's end at the latest.
+// A string ends at its line's end at the latest, and is wrong there.
 STRING : '"' ~["\r\n]* '"'? | '\'' ~['\r\n]* '\''? ;
+//= STRING : '"' ~["\r\n]* '"' | '\'' ~['\r\n]* '\'' ;
 
 COMMENT : '#' ~[\r\n]* -> channel(HIDDEN) ;
 BLANK : [ \t\r\n\f\u00A0\uFEFF]+ -> skip ;

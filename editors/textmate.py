@@ -64,7 +64,7 @@ def grammar():
         "fileTypes": ["tgl"],
         "patterns": [
             pattern("comment.line.number-sign.tegula", regex(rules["COMMENT"], rules)),
-            pattern("invalid.illegal.string.tegula", regex(rules["STRING"], rules)),
+            pattern("string.quoted.tegula", regex(rules["STRING"], rules)),
             pattern("meta.definition.tegula", rf"\b(kernel|fn)\s+({regex(rules['IDENTIFIER'], rules)})(?=\s*\()",
                     _1="storage.type.tegula", _2="entity.name.function.tegula"),
             pattern("support.function.builtin.tegula", rf"\b(?:{words(set(builtin))})\b(?=\s*\()"),
@@ -72,8 +72,9 @@ def grammar():
             pattern("keyword.control.tegula", rf"\b(?:{words(control)})\b"),
             pattern("keyword.operator.logical.tegula", rf"\b(?:{words(logical)})\b"),
             pattern("keyword.control.tegula", r"(?<=\bin )tiles\b(?=\s*\()"),
+            pattern("keyword.other.tegula", r"(?:^|(?<=[{;]))\s*(?:print|assert)\b(?=\s*\()"),
             # Followed by a name or a block they are no names themselves.
-            pattern("keyword.other.tegula", rf"\b(?:{words(set(second) - {'max', 'min'})})\b(?=\s+[A-Za-z_]|\s*\{{|\s*$)"),
+            pattern("keyword.other.tegula", rf"\b(?:{words(set(second) - {'max', 'min', 'print', 'assert'})})\b(?=\s+[A-Za-z_]|\s*\{{|\s*$)"),
             pattern("support.type.tegula", rf"\b(?:{words(set(types) | {'int', 'float'})})\b"),
             pattern("constant.language.tegula", r"\b(?:true|false|inf|nan|pi)\b"),
             pattern("variable.parameter.tegula", rf"(?<=[(,] ){regex(rules['IDENTIFIER'], rules)}(?=\s*=(?!=))"),

@@ -9,6 +9,7 @@
 #include "frontend/Check.h"
 
 #include "frontend/check/CheckKernel.h"
+#include "frontend/check/observations/SettleObservations.h"
 #include "frontend/suggest/Rewrite.h"
 #include "frontend/verify/TileCheck.h"
 
@@ -36,6 +37,7 @@ std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptio
             .report(Code::TileUntried, loop,
                     "that this loop does not depend on the tile size has not been tried")
             .note("at the smallest sizes that fit it takes too long, or leaves its tensors");
+    settleObservations(*program, options.observe);
   }
   if (diagnostics.numErrors() != errorsBefore)
     suggestRewrites(diagnostics, first, module.file().id, module);

@@ -225,6 +225,8 @@ bool Flattener::walk(ArrayRef<Stmt *> body) {
     case Stmt::Tiles:
       fine = tiles(*stmt);
       break;
+    case Stmt::Observe: // no part of the function
+      break;
     case Stmt::StateInit:
       setState(*stmt->state, resolve(stmt->state->init));
       break;

@@ -137,7 +137,7 @@ void Completer::addWords() {
   static constexpr StringLiteral notNames[] = {
       "kernel",   "fn",    "for",      "in",    "if",        "and",      "or",      "not",
       "return",   "state", "parallel", "tiles", "precision", "schedule", "reverse", "deterministic",
-      "distinct", "inout", "where",    "max",   "min"};
+      "distinct", "inout", "where",    "max",   "min",       "print",    "assert"};
   for (StringRef word : cursor.wordsAround())
     if (!is_contained(notNames, word))
       add(word, Kind::Text, Rank::Word);
@@ -217,7 +217,8 @@ lsp::CompletionList Completer::run() {
     if (cursor.isInFunction())
       addAll({"return"}, Kind::Keyword, Rank::Keyword);
     else
-      addAll({"parallel", "for", "state", "precision", "deterministic", "distinct", "schedule"},
+      addAll({"parallel", "for", "state", "precision", "deterministic", "distinct", "schedule",
+              "print", "assert"},
              Kind::Keyword, Rank::Keyword);
     break;
   case Cursor::Expression:

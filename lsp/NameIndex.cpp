@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "lsp/NameIndex.h"
 
+#include "frontend/ast/SubscriptNames.h"
 #include "ir/DTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -66,6 +67,7 @@ private:
       visit(*stmt);
   }
   void visitEquation(const ast::Stmt &stmt);
+  void visitObservation(const ast::Stmt &stmt);
   void visitLeft(const ast::Subscript &subscript, const ast::Stmt &stmt, Symbol::Kind fresh);
   void visitFreshNames(const ast::Expr &e, const ast::Stmt &stmt, Symbol::Kind fresh);
   void visitItems(const ast::Expr &call);
@@ -347,6 +349,8 @@ void NameIndexBuilder::visit(const ast::Stmt &stmt) {
     return visitEquation(stmt);
   case ast::Stmt::Call:
     return visit(stmt.value.get());
+  case ast::Stmt::Observe:
+    return visitObservation(stmt);
   case ast::Stmt::Parallel: {
     InScope scope(*this, stmt.span.end);
     for (const ast::Binder &binder : stmt.binders) {
@@ -430,6 +434,34 @@ void NameIndexBuilder::visitEquation(const ast::Stmt &stmt) {
     define(stmt.kind == ast::Stmt::State ? Symbol::State : Symbol::Temporary, target.name).stmt =
         &stmt;
   }
+}
+
+/// `print(h[i, j] for j in 4)`: its indices live in it.
+void NameIndexBuilder::visitObservation(const ast::Stmt &stmt) {
+  InScope scope(*this, stmt.span.end);
+  auto define = [&](const ast::Ident &name, const ast::Range *range) {
+    Symbol &symbol = defineIn(scopes.back(), Symbol::Index, name, stmt.span.begin);
+    symbol.stmt = &stmt;
+    symbol.range = range;
+    indices.try_emplace(name.name, index.all.size() - 1);
+  };
+  for (const ast::ForItem &item : stmt.trailing)
+    if (!item.ellipsis && !use(item.index))
+      define(item.index, item.range ? &*item.range : nullptr);
+  for (const ast::Argument &argument : stmt.value->arguments)
+    ast::forEachSubscriptName(
+        *argument.value, [&](const ast::Subscript &subscript, const ast::Ident *name) {
+          bool isBare = name && subscript.range && &subscript.expr->name == name;
+          if (name && !lookup(name->name))
+            define(*name, isBare ? &*subscript.range : nullptr);
+        });
+  for (const ast::ForItem &item : stmt.trailing) {
+    if (item.range)
+      visit(*item.range);
+    visit(item.filter.get());
+  }
+  for (const ast::Argument &argument : stmt.value->arguments)
+    visit(argument.value.get());
 }
 
 /// A subscript on the left: names that mean nothing yet become indices, or sizes that the result of

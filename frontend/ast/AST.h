@@ -93,7 +93,7 @@ struct Expr {
   enum Kind {
     Integer, // intValue
     Float,   // floatValue
-    String,  // text; never valid, kept for the diagnostic
+    String,  // text, with its quotes; valid in Observe alone
     Name,    // name
     Unary,   // unaryOp, operands[0]
     Binary,  // binaryOp, operands[0..1]; left-associative chains are nested
@@ -172,6 +172,7 @@ struct Stmt {
     Assign,    // targets = value [for items]; accumulate: what `combine` says
     State,     // state targets[0] = value
     Call,      // value is the call
+    Observe,   // index (print or assert): value is a call of it, with `items` as its `trailing`
     Parallel,  // parallel binders { body }
     ForTiles,  // for index in tiles(range) { body }
     For,       // for index in range[, reverse] { body }

@@ -20,6 +20,8 @@ bool checkEquation(CheckContext &ctx, const ast::Stmt &stmt, const ast::Target &
                    bool isState);
 /// Everything but the right side, which `value` gives once the indices are bound.
 bool defineElements(CheckContext &ctx, LeftSide &left, llvm::function_ref<Value()> value);
+/// Joins the conditions at the end of an equation in `guard`, and puts them on the path.
+bool addFilters(CheckContext &ctx, const LeftSide &left, const Expr *&guard);
 /// Notes that a tensor whose first value is weak has to hold values of a wider type.
 void widenWeakTensor(CheckContext &ctx, const TensorInfo &info, const Value &value);
 const Expr *storable(CheckContext &ctx, const Value &value, DType type, const llvm::Twine &what,

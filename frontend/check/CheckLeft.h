@@ -31,6 +31,9 @@ struct LeftSide {
 
   const ast::Stmt *stmt = nullptr;
   const ast::Target *target = nullptr;
+  llvm::ArrayRef<ast::ForItem> trailing; // of the statement
+  /// How a range is written, up to the index: `y[i] = ... for `; empty: as of an equation.
+  std::string rangeForm;
   TensorInfo *info = nullptr; // null: a new temporary or state
   bool isState = false, accumulate = false;
   ast::Stmt::Combine combine = ast::Stmt::Combine::Add;

@@ -253,6 +253,37 @@ struct StateDef {
   Span span;
 };
 
+/// What a `print` or an `assert` looks at, or a search for NaN (InstanceOptions::watch). Equations
+/// write it, one element for each point, to tensors that exist for that alone.
+struct Observation {
+  enum Kind { Print, Assert, Watch } kind = Print;
+  Span span;           // of the statement
+  std::string message; // Assert: what it says, without quotes
+  /// Of the tensors, loops around the statement first. `lo` is the index of element 0.
+  struct Axis {
+    std::string name; // empty: the dim of a tensor that is printed whole
+    IndexExpr lo, extent;
+  };
+  std::vector<Axis> axes;
+  bool isInTiles = false; // in a loop over tiles
+  /// Where it is true the statement was reached (Print), its condition false (Assert),
+  /// or its value what is looked for (Watch).
+  const Tensor *happened = nullptr;
+  struct Value {
+    std::string text;               // `h[i, j]`, or a text that is printed
+    const Tensor *tensor = nullptr; // null: a text
+  };
+  std::vector<Value> values;
+  /// When it runs: for the statements around it and itself, outermost first, the place in the body
+  /// and, of loops and blocks, the axis of their index; a step for each further index.
+  struct Step {
+    unsigned position = 0;
+    std::optional<unsigned> axis;
+    bool reverse = false;
+  };
+  std::vector<Step> path;
+};
+
 struct Stmt {
   enum Kind {
     Equation,  // tensor[subscripts] = value (or +=, max=, min=) for all points of `vars`; in a
@@ -267,6 +298,8 @@ struct Stmt {
     Tiles,     // vars[0] (Tile), body
     For,       // vars[0] (Loop), body
     Call,      // callee
+    Observe,   // observations, and the equations that write them, `observing`. The checker alone
+               // has these: settleObservations removes them, or puts the equations in their place
   } kind = Equation;
   Span span;
   const Tensor *tensor = nullptr;
@@ -291,6 +324,8 @@ struct Stmt {
   const StateDef *state = nullptr;
   std::vector<Stmt *> body;
   std::unique_ptr<struct Callee> callee;
+  std::vector<Observation *> observations;
+  std::vector<Stmt *> observing;
 };
 
 /// A called kernel, checked at this call. Its tensors are its own; arguments are tensors of the
@@ -354,12 +389,15 @@ struct Program {
   std::deque<Let> lets;
   std::deque<StateDef> states;
   std::deque<Stmt> stmts;
+  std::deque<Observation> observations;
 
   std::vector<Size> sizes;
   std::vector<Constant> constants;
   /// Entry parameters that are arguments of a launch (left-out optional tensors are not), then
   /// outputs. An inout is in `inputs` only.
   std::vector<const Tensor *> inputs, outputs;
+  /// With InstanceOptions::observe: observations, whose tensors are among the `inputs`.
+  std::vector<const Observation *> observed;
   std::vector<const ScalarParam *> scalars;
   std::vector<Guard> guards;
   std::optional<std::string> precision; // see isPrecision

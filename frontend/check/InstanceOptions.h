@@ -35,6 +35,10 @@ struct InstanceOptions {
   /// Report, as remarks, guards that no declaration could prove: divisibility, sizes that must not
   /// be negative. Those that one could are warnings in any case.
   bool remarks = false;
+  /// Statements `print` and `assert` are part of the program; else they are checked and left out.
+  bool observe = false;
+  /// Looks for the first value of an equation that is NaN, or is NaN or infinite. Needs `observe`.
+  enum class Watch { Nothing, Nan, NonFinite } watch = Watch::Nothing;
 };
 
 } // namespace tegula

@@ -65,6 +65,8 @@ void Emitter::emitPlainStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
     return emitLoop(stmt);
   case Stmt::Call:
     return emitCall(stmt);
+  case Stmt::Observe: // not observed
+    return;
   }
 }
 

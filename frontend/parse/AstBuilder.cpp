@@ -296,6 +296,8 @@ ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {
     if (schedule->scheduleItems())
       for (G::ScheduleItemContext *each : schedule->scheduleItems()->scheduleItem())
         stmt->schedule.push_back(scheduleItem(each));
+  } else if (auto *observe = dynamic_cast<G::ObserveContext *>(context)) {
+    observation(observe->observation(), *stmt);
   } else if (auto *callStatement = dynamic_cast<G::CallStatementContext *>(context)) {
     stmt->kind = ast::Stmt::Call;
     stmt->value = call(callStatement->call());
@@ -388,6 +390,30 @@ ast::ForItem AstBuilder::forItem(G::ForItemContext *context) {
   if (context->expression())
     item.filter = expression(context->expression());
   return item;
+}
+
+/// `print("after", h[i] for i in 4)`, `assert(c, "why")`.
+void AstBuilder::observation(G::ObservationContext *context, ast::Stmt &stmt) {
+  stmt.kind = ast::Stmt::Observe;
+  stmt.index = {reporter.text().slice(span(context->word).begin, span(context->word).end).str(),
+                span(context->word)};
+  stmt.value = make(ast::Expr::Call, span(context));
+  stmt.value->name = stmt.index;
+  auto addText = [&](Span where) {
+    ast::ExprPtr text = make(ast::Expr::String, where);
+    text->text = reporter.text().slice(where.begin, where.end).str();
+    stmt.value->arguments.push_back({std::nullopt, std::move(text)});
+  };
+  for (G::ObservedContext *each : context->observed()) {
+    if (each->STRING())
+      addText(span(each));
+    else
+      stmt.value->arguments.push_back({std::nullopt, expression(each->expression())});
+  }
+  for (G::ForItemContext *each : context->forItem())
+    stmt.trailing.push_back(forItem(each));
+  if (context->message)
+    addText(span(context->message));
 }
 
 std::vector<ast::ForItem> AstBuilder::trailing(G::TrailingContext *context) {

@@ -41,6 +41,7 @@ private:
   void block(G::BlockContext *context, std::vector<ast::StmtPtr> &body);
   ast::StmtPtr statement(G::StatementContext *context);
   void loopHead(G::LoopHeadContext *context, ast::Stmt &stmt);
+  void observation(G::ObservationContext *context, ast::Stmt &stmt);
   ast::ScheduleItem scheduleItem(G::ScheduleItemContext *context);
   void checkPlaces(std::vector<ast::StmtPtr> &body, bool ofKernel);
   ast::Target target(G::TargetContext *context);

@@ -58,6 +58,7 @@ private:
   bool character();
   bool foreignOperator();
   bool isLineComment() const;
+  bool isObservedText() const;
   uint32_t lineEnd(uint32_t offset) const {
     return static_cast<uint32_t>(std::min(text.find('\n', offset), text.size()));
   }
@@ -279,12 +280,38 @@ bool ForeignTokens::foreignOperator() {
   return true;
 }
 
+/// A whole string that stands alone between the commas of a statement `print(...)` or
+/// `assert(...)`.
+bool ForeignTokens::isObservedText() const {
+  StringRef string = reporter.text(tokens[at]);
+  auto typeAt = [&](size_t i) { return i < tokens.size() ? tokens[i].type : size_t(0); };
+  size_t next = typeAt(at + 1);
+  if (string.size() < 2 || string.front() != string.back() || out.empty() ||
+      (out.back().type != Lexer::LPAREN && out.back().type != Lexer::COMMA) ||
+      (next != Lexer::COMMA && next != Lexer::RPAREN && next != Lexer::FOR))
+    return false;
+  size_t open = out.size();
+  for (unsigned depth = 1; depth && open--;) {
+    size_t type = out[open].type;
+    if (type == Lexer::LBRACE || type == Lexer::RBRACE)
+      return false;
+    depth += type == Lexer::RPAREN || type == Lexer::RBRACKET;
+    depth -= type == Lexer::LPAREN || type == Lexer::LBRACKET;
+  }
+  if (open == 0 || open >= out.size() || out[open].type != Lexer::LPAREN ||
+      (out[open - 1].type != Lexer::PRINT && out[open - 1].type != Lexer::ASSERT))
+    return false;
+  size_t before = open > 1 ? out[open - 2].type : size_t(Lexer::LBRACE);
+  return endsOperand(before) || before == Lexer::LBRACE || before == Lexer::RBRACE ||
+         before == Lexer::SEMICOLON || before == Lexer::DETERMINISTIC;
+}
+
 std::vector<Token> ForeignTokens::run() {
   out.reserve(tokens.size());
   while (at < tokens.size()) {
     if (comment() || numberSuffix() || character() || foreignOperator())
       continue;
-    if (tokens[at].type == Lexer::STRING)
+    if (tokens[at].type == Lexer::STRING && !isObservedText())
       if (auto error = reporter.report(Code::StringLiteral, reporter.span(tokens[at]),
                                        "the language has no strings"))
         error->note(reporter.text(tokens[at]).trim("\"'") == "same"

@@ -72,6 +72,8 @@ bool isNameType(size_t type) {
   case Lexer::WHERE:
   case Lexer::MAX:
   case Lexer::MIN:
+  case Lexer::PRINT:
+  case Lexer::ASSERT:
     return true;
   default:
     return false;

@@ -166,8 +166,9 @@ void Dumper::target(const ast::Target &target) {
 }
 
 void Dumper::stmt(const ast::Stmt &stmt, unsigned indent) {
-  static const StringRef names[] = {"assign", "state",     "call",          "parallel", "tiles",
-                                    "for",    "precision", "deterministic", "distinct", "schedule"};
+  static const StringRef names[] = {"assign",        "state",    "call",    "observe",
+                                    "parallel",      "tiles",    "for",     "precision",
+                                    "deterministic", "distinct", "schedule"};
   os.indent(indent) << '(' << names[stmt.kind];
   if (stmt.accumulate)
     os << ' ' << ast::spelling(stmt.combine);

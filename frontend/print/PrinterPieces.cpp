@@ -288,6 +288,28 @@ void PieceBuilder::head(const ast::Stmt &block, uint32_t brace) {
   openBlock(brace);
 }
 
+/// `print("after", h[i] for i in 4)`: a text that stands behind the ranges stays there.
+void PieceBuilder::observation(const ast::Stmt &stmt) {
+  text(stmt.index.name, stmt.span.begin);
+  open("(");
+  bool areItemsDue = !stmt.trailing.empty(), first = true;
+  auto addItems = [&] {
+    areItemsDue = false;
+    items(stmt.trailing);
+  };
+  for (const ast::Argument &argument : stmt.value->arguments) {
+    if (areItemsDue && argument.value->span.begin > stmt.trailing.front().span.begin)
+      addItems();
+    if (!first)
+      comma();
+    first = false;
+    expr(*argument.value);
+  }
+  if (areItemsDue)
+    addItems();
+  close(")", stmt.value->span.end - 1);
+}
+
 void PieceBuilder::statement(const ast::Stmt &stmt) {
   switch (stmt.kind) {
   case ast::Stmt::Precision:
@@ -316,6 +338,9 @@ void PieceBuilder::statement(const ast::Stmt &stmt) {
     return;
   case ast::Stmt::Call:
     expr(*stmt.value);
+    return;
+  case ast::Stmt::Observe:
+    observation(stmt);
     return;
   case ast::Stmt::Schedule:
     text("schedule {", stmt.span.begin);

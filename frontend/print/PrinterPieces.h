@@ -86,6 +86,7 @@ private:
   void items(const std::vector<ast::ForItem> &items);
   void binary(const ast::Expr &expr, bool tight);
   void call(const ast::Expr &expr);
+  void observation(const ast::Stmt &stmt);
   void comma();
   void openBlock(uint32_t brace);
   void signature(const ast::Fn &fn);

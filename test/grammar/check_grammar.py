@@ -29,10 +29,10 @@ LIMITS = {"E0105", "E0106", "E0107", "E0115"}
 # ... and what is found in a text that the grammar has accepted: numbers that are too large, groups of groups.
 LATER = {"E0108", "E0109", "E0310"}
 
-TOKENS = re.compile(r"#[^\n]*|[A-Za-z_][A-Za-z_0-9]*|[0-9]+\.(?!\.)[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+"
+TOKENS = re.compile(r"#[^\n]*|\"[^\"\n]*\"|'[^'\n]*'|[A-Za-z_][A-Za-z_0-9]*|[0-9]+\.(?!\.)[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+"
                     r"|0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+(?:[eE][+-]?[0-9]+)?|<<|>>|->|\.\.\.|\+=|//|\*\*|<=|>=|==|!=|[^\s]")
 MORE = ["for", "in", "if", "and", "or", "not", "return", "kernel", "fn", "parallel", "state", "tiles",
-        "precision", "schedule", "reverse", "deterministic", "distinct", "inout", "where", "max", "min",
+        "precision", "schedule", "reverse", "deterministic", "distinct", "inout", "where", "max", "min", "print", "assert",
         "(", ")", "[", "]", "{", "}", ",", ":", ";", "->", "...", "=", "+=", "+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "~", "<<", ">>", "0x1f", "<", "==", "!=", "x", "7", "1.5",
         ".5", "'s'", "&&", "?", "."]
 

@@ -31,6 +31,7 @@
 #include "frontend/check/CheckSizes.h"
 #include "frontend/check/CheckStmt.h"
 #include "frontend/check/CheckSuggest.h"
+#include "frontend/check/observations/CheckObserver.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace tegula;
@@ -389,6 +390,9 @@ std::optional<std::vector<TensorInfo *>> tegula::callKernel(CheckContext &ctx,
   }
   Stmt *stmt = appendStmt(ctx, Stmt::Call, call.span);
   stmt->callee = std::move(callee);
+  if (isLibrary)
+    for (const TensorInfo *result : results)
+      watchResult(ctx, call.span, *result->tensor);
   return results;
 }
 
@@ -529,50 +533,6 @@ bool tegula::checkCallAssign(CheckContext &ctx, const ast::Stmt &stmt) {
   return fine;
 }
 
-/// `assert(c)`: what does not hold for constants is an error here, what depends on sizes is
-/// checked at every launch.
-static bool checkAssertion(CheckContext &ctx, const ast::Expr &call) {
-  if (call.arguments.size() != 1 || call.arguments[0].keyword || call.isComprehension) {
-    ctx.report(call.arguments.empty() ? Code::MissingArgument : Code::TooManyArguments, call.span,
-               "'assert' takes one condition: assert(N % 4 == 0)");
-    return false;
-  }
-  const ast::Expr &given = *call.arguments[0].value;
-  const Expr *test = asCondition(ctx, eval(ctx, given), given.span, "'assert'");
-  if (!test)
-    return false;
-  std::string what = ctx.text(given.span).str();
-  auto fails = [&] {
-    ctx.report(Code::AssertionFails, call.span, "this needs " + what);
-    return false;
-  };
-  if (std::optional<bool> known = boolOf(test))
-    return *known || fails();
-  llvm::SmallVector<Condition> conditions;
-  bool complete = true;
-  collectConditions(ctx, test, true, conditions, complete);
-  if (!complete ||
-      !llvm::all_of(conditions, [](const Condition &one) { return one.lhs.isSize(); })) {
-    ctx.report(Code::NotAConstant, given.span,
-               "'assert' takes comparisons of constants and sizes, joined by 'and'")
-        .note("what depends on data or on an index is known at no launch: where(c, v, 0) chooses "
-              "there");
-    return false;
-  }
-  for (const Condition &one : conditions) {
-    Condition condition{one.kind, named(ctx, one.lhs), named(ctx, one.rhs)};
-    if (ctx.isSilent() || isAssumed(ctx, condition))
-      continue;
-    Outcome outcome = ctx.prover->holds(condition, Domain());
-    if (outcome.proved())
-      continue;
-    if (outcome.verdict == Verdict::Refuted)
-      return fails();
-    requireAtLaunch(ctx, condition, "this needs " + what, call.span);
-  }
-  return true;
-}
-
 bool tegula::checkCallStatement(CheckContext &ctx, const ast::Stmt &stmt) {
   if (!stmt.value)
     return false;
@@ -580,9 +540,6 @@ bool tegula::checkCallStatement(CheckContext &ctx, const ast::Stmt &stmt) {
   const ast::Kernel *kernel =
       call.kind == ast::Expr::Call ? findCalled(ctx, call.name.name) : nullptr;
   if (call.kind != ast::Expr::Call || !isKernelCall(ctx, call)) {
-    if (call.kind == ast::Expr::Call && call.name.name == "assert" &&
-        !ctx.module.findFn("assert", ctx.inLibrary()))
-      return checkAssertion(ctx, call);
     if (call.kind == ast::Expr::Call && !ctx.module.findFn(call.name.name, ctx.inLibrary()) &&
         !parseDType(call.name.name)) {
       llvm::StringRef name = call.name.name;

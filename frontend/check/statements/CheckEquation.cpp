@@ -25,6 +25,7 @@
 #include "frontend/check/CheckScatter.h"
 #include "frontend/check/CheckStmt.h"
 #include "frontend/check/CheckSuggest.h"
+#include "frontend/check/observations/CheckObserver.h"
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -143,20 +144,18 @@ static bool addressReads(CheckContext &ctx, const Stmt &stmt) {
          });
 }
 
-/// Joins the conditions at the end of an equation in `guard`, and puts them on the path.
-static bool addFilters(CheckContext &ctx, const LeftSide &left, const Expr *&guard) {
-  if (left.stmt)
-    for (const ast::ForItem &item : left.stmt->trailing) {
-      if (!item.filter)
-        continue;
-      const Expr *one = asCondition(ctx, eval(ctx, *item.filter), item.filter->span, "'if'");
-      if (!one)
-        return false;
-      if (boolOf(one) == true)
-        continue;
-      guard = guard ? binaryNode(ctx, Binary::And, guard, one, DType::Bool, one->span) : one;
-      ctx.path.push_back({one, true});
-    }
+bool tegula::addFilters(CheckContext &ctx, const LeftSide &left, const Expr *&guard) {
+  for (const ast::ForItem &item : left.trailing) {
+    if (!item.filter)
+      continue;
+    const Expr *one = asCondition(ctx, eval(ctx, *item.filter), item.filter->span, "'if'");
+    if (!one)
+      return false;
+    if (boolOf(one) == true)
+      continue;
+    guard = guard ? binaryNode(ctx, Binary::And, guard, one, DType::Bool, one->span) : one;
+    ctx.path.push_back({one, true});
+  }
   return true;
 }
 
@@ -205,6 +204,21 @@ static Stmt *appendEquation(CheckContext &ctx, const LeftSide &left, const Expr 
   out->guard = guard;
   out->value = stored;
   return out;
+}
+
+/// What an equation has written; where other points may still add to it, or data say where it is,
+/// what it writes.
+static void watchElements(CheckContext &ctx, const LeftSide &left, const Stmt &equation) {
+  const Expr *value = equation.value;
+  if (!(left.accumulate && ctx.block.isActive) &&
+      llvm::none_of(equation.subscripts,
+                    [&](const IndexExpr &one) { return usesData(ctx, one); })) {
+    Expr *read = makeExpr(ctx, Expr::Read, computeType(equation.tensor->type), equation.span);
+    read->tensor = equation.tensor;
+    read->subscripts = equation.subscripts;
+    value = finishExpr(ctx, read);
+  }
+  watch(ctx, equation.span, ctx.shortText(left.target->span), value, left.vars, equation.guard);
 }
 
 bool tegula::defineElements(CheckContext &ctx, LeftSide &left,
@@ -309,6 +323,7 @@ bool tegula::defineElements(CheckContext &ctx, LeftSide &left,
         .note("as an equation of its own, outside of a block, it reads the values from before");
     return failedNew();
   }
+  watchElements(ctx, left, *out);
   if (left.isState)
     requireCovered(ctx, *left.info, left.target->span, /*atEnd=*/true);
   if (!isNew)
@@ -362,6 +377,7 @@ bool tegula::checkEquation(CheckContext &ctx, const ast::Stmt &stmt, const ast::
   left.isState = isState;
   left.accumulate = stmt.accumulate;
   left.combine = stmt.combine;
+  left.trailing = stmt.trailing;
   left.valueSpan = stmt.value->span;
   left.bodies.push_back(stmt.value.get());
   for (const ast::ForItem &item : stmt.trailing)

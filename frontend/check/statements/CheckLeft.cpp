@@ -175,10 +175,9 @@ bool LeftIndexBinder::fail() {
       if (member.expr && member.expr->kind == ast::Expr::Name && !isBound(member.expr->name.name))
         ctx.poison(left.scope, member.expr->name, /*isIndex=*/true);
   }
-  if (left.stmt)
-    for (const ast::ForItem &item : left.stmt->trailing)
-      if (!item.ellipsis && !isBound(item.index.name))
-        ctx.poison(left.scope, item.index, /*isIndex=*/true);
+  for (const ast::ForItem &item : left.trailing)
+    if (!item.ellipsis && !isBound(item.index.name))
+      ctx.poison(left.scope, item.index, /*isIndex=*/true);
   return false;
 }
 
@@ -197,7 +196,8 @@ std::optional<std::pair<IndexExpr, IndexExpr>> LeftIndexBinder::rangeOf(const as
   auto range = onIndex ? std::nullopt : evalRange(ctx, written, name.name);
   if (onIndex || (range && (!range->first.isSize() || !range->second.isSize()))) {
     ctx.report(Code::LoopBounds, written.span,
-               "the range of '" + name.name + "' on the left cannot depend on an index or on data")
+               "the range of '" + name.name + (left.rangeForm.empty() ? "' on the left" : "'") +
+                   " cannot depend on an index or on data")
         .note("use where(...) or a filter: ... for " + name.name + " in SIZE if CONDITION");
     range.reset();
   }
@@ -251,24 +251,23 @@ bool LeftIndexBinder::bindRangesOnLeft() {
 }
 
 bool LeftIndexBinder::bindRangesAtEnd() {
-  if (left.stmt)
-    for (const ast::ForItem &item : left.stmt->trailing) {
-      if (item.ellipsis) {
-        ctx.report(Code::EllipsisMisuse, item.span, "'...' has its range from the left side");
-        return false;
-      }
-      if (isBound(item.index.name)) {
-        ctx.report(Code::DuplicateIndex, item.index.span,
-                   "index '" + item.index.name + "' has its range on the left already");
-        return false;
-      }
-      if (!checkIndexName(ctx, item.index))
-        return false;
-      if (!item.range)
-        pending.push_back(&item.index);
-      else if (!bindWritten(item.index, *item.range))
-        return false;
+  for (const ast::ForItem &item : left.trailing) {
+    if (item.ellipsis) {
+      ctx.report(Code::EllipsisMisuse, item.span, "'...' has its range from the left side");
+      return false;
     }
+    if (isBound(item.index.name)) {
+      ctx.report(Code::DuplicateIndex, item.index.span,
+                 "index '" + item.index.name + "' has its range on the left already");
+      return false;
+    }
+    if (!checkIndexName(ctx, item.index))
+      return false;
+    if (!item.range)
+      pending.push_back(&item.index);
+    else if (!bindWritten(item.index, *item.range))
+      return false;
+  }
   return true;
 }
 
@@ -375,9 +374,11 @@ void LeftIndexBinder::reportUnknownRange(const ast::Ident &name) {
   else {
     bool isIndex = llvm::any_of(
         left.subs, [&](const LeftSide::Sub &sub) { return sub.isIndex && &sub.name == &name; });
-    rangeUnknown(ctx, name,
-                 ctx.text(left.target->span).str() + " = ... for " + name.name + " in SIZE", bodies,
-                 isIndex);
+    bool isEquation = left.rangeForm.empty();
+    std::string form =
+        (isEquation ? ctx.text(left.target->span).str() + " = ... for " : left.rangeForm) +
+        name.name + " in SIZE" + (isEquation ? "" : ")");
+    rangeUnknown(ctx, name, form, bodies, isIndex && isEquation);
   }
 }
 

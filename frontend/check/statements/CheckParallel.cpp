@@ -21,6 +21,7 @@
 #include "frontend/check/CheckRange.h"
 #include "frontend/check/CheckScatter.h"
 #include "frontend/check/CheckStmt.h"
+#include "frontend/check/observations/CheckObserver.h"
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -493,5 +494,8 @@ bool tegula::checkUpdate(CheckContext &ctx, const ast::Stmt &stmt, const ast::Ta
   Stmt *update = appendStmt(ctx, Stmt::Update, stmt.span);
   update->state = &state;
   update->value = stored;
+  Expr *now = makeExpr(ctx, Expr::State, state.type, target.span);
+  now->state = &state;
+  watch(ctx, stmt.span, state.name, finishExpr(ctx, now));
   return true;
 }

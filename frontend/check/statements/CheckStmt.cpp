@@ -24,6 +24,8 @@
 #include "frontend/check/CheckScan.h"
 #include "frontend/check/CheckSizes.h"
 #include "frontend/check/CheckSuggest.h"
+#include "frontend/check/observations/CheckObserve.h"
+#include "frontend/check/observations/CheckObserver.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -69,6 +71,8 @@ static bool checkStmt(CheckContext &ctx, const ast::Stmt &stmt) {
     return checkStateTensor(ctx, stmt);
   case ast::Stmt::Call:
     return checkCallStatement(ctx, stmt);
+  case ast::Stmt::Observe:
+    return checkObservation(ctx, stmt);
   case ast::Stmt::Parallel:
     return checkParallel(ctx, stmt);
   case ast::Stmt::ForTiles:
@@ -220,6 +224,7 @@ static bool defineScalar(CheckContext &ctx, const ast::Stmt &stmt, const ast::Ta
     Expr *use = makeExpr(ctx, Expr::Let, value.expr->type, target.name.span);
     use->let = &let;
     entity.value.expr = finishExpr(ctx, use);
+    watch(ctx, stmt.span, target.name.name, entity.value.expr);
   }
   // The most frequent way to forget `state`.
   if (Entity *old = ctx.lookup(target.name.name);

@@ -1,0 +1,57 @@
+//===- CheckObserver.h - Equations that write what is looked at --*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_FRONTEND_CHECK_CHECKOBSERVER_H
+#define TEGULA_FRONTEND_CHECK_CHECKOBSERVER_H
+
+#include "frontend/check/CheckContext.h"
+
+namespace tegula {
+inline namespace checker {
+
+using checked::Observation;
+
+/// A value to be looked at, and how messages name it.
+struct Seen {
+  std::string text;
+  const Expr *value = nullptr; // null: a text of the program
+};
+
+/// Makes observations of one statement, and the equations that write them.
+class Observer {
+public:
+  Observer(CheckContext &ctx, Span span, llvm::StringRef word);
+  /// `own`: the indices of the statement; `happened`: see Observation.
+  bool observe(Observation::Kind kind, llvm::ArrayRef<Seen> seen, const Expr *happened,
+               llvm::ArrayRef<const Var *> own, const Expr *guard, std::string message = {});
+  void append() { ctx.sink->push_back(out); }
+
+private:
+  std::vector<unsigned> axesOf(llvm::ArrayRef<Seen> seen, const Expr *happened,
+                               llvm::ArrayRef<const Var *> own, const Expr *guard);
+  std::optional<IndexExpr> limitOf(const Var &var, bool isHigh);
+  const Tensor *write(const Expr *value, llvm::ArrayRef<const Var *> own,
+                      llvm::ArrayRef<IndexExpr> subscripts, const Expr *guard,
+                      std::vector<IndexExpr> dims);
+
+  CheckContext &ctx;
+  Span span;
+  llvm::StringRef word; // that messages name; empty: none are given
+  Stmt *out;
+};
+
+/// Looks at what an equation defines where the options say so: floats of the program's own
+/// equations. `own`: the indices of the equation.
+void watch(CheckContext &ctx, Span span, llvm::StringRef text, const Expr *value,
+           llvm::ArrayRef<const Var *> own = {}, const Expr *guard = nullptr);
+/// Looks at all elements of what a kernel of the library gives.
+void watchResult(CheckContext &ctx, Span span, const Tensor &result);
+
+} // namespace checker
+} // namespace tegula
+
+#endif // TEGULA_FRONTEND_CHECK_CHECKOBSERVER_H
