@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/ast/SubscriptNames.h"
+
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 using namespace tegula::ast;
