@@ -104,8 +104,8 @@ def main():
     library = c.CDLL(options.library)
     library.tegula_torch_api.restype = c.POINTER(Api)
     api = library.tegula_torch_api().contents
-    if api.abi not in (1, 2, 3):  # what follows `time` in 2, and the types of 3, are not used here
-        sys.exit(f"the library's ABI is {api.abi}; this script knows 1 to 3")
+    if api.abi not in (1, 2, 3, 4):  # what follows `time` in 2 and 4, and the types of 3, are not used here
+        sys.exit(f"the library's ABI is {api.abi}; this script knows 1 to 4")
     api.setThreads(torch.get_num_threads())
     failed = []
     for name, (body, shapes) in WORKLOADS.items():

@@ -174,8 +174,8 @@ class Check:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tegula", required=True)
-    parser.add_argument("--samples", type=int, default=120)
-    parser.add_argument("--mutants", type=int, default=120)
+    parser.add_argument("--samples", type=int, default=80)
+    parser.add_argument("--mutants", type=int, default=80)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")

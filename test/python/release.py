@@ -50,13 +50,13 @@ class Copy:
 
 
 def check_version():
-    """It stands in CMakeLists.txt alone."""
+    """It stands in CMakeLists.txt, and in the manifest of the editor's extension, whose form has one, alone."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=TREE, check=True, capture_output=True, text=True).stdout.split("\0")
     files = [TREE / name for name in names if re.search(r"\.(py|cpp|h|hpp|toml|cmake|in|json)$|CMakeLists\.txt$|^dev$", name)
              and not name.startswith(("test/", "bench/"))]  # which tell of others' versions
     others = [file for file in files if file.is_file() and
               re.search(rf"(?i)version.*\b{re.escape(VERSION)}\b", file.read_text(errors="replace"))]
-    assert others == [TREE / "CMakeLists.txt"], others
+    assert others == [TREE / "CMakeLists.txt", TREE / "editors/vscode/package.json"], others
 
 
 def check_refusals(copy):
