@@ -464,6 +464,8 @@ private:
       ++trial.finite;
       if (mine.integers[n] == theirs.integers[n])
         return Step::Fine;
+      if (isSure && forgivesNan(trial, algebra))
+        return Step::Fine;
       if (isSure)
         return differ(trial, mine, n, double(mine.integers[n]), double(theirs.integers[n]));
       return doubtful(trial, algebra, why);
@@ -495,11 +497,8 @@ private:
       return doubtful(trial, algebra, why);
     }
     bool isNan = x.kind == Number::NotANumber || y.kind == Number::NotANumber;
-    if (isNan && trial.kind.data == DataKind::Infinite) {
-      // Another order of sums may well meet inf - inf.
-      judgement.differsAtInfinity = true;
+    if (forgivesNan(trial, algebra, isNan))
       return Step::Fine;
-    }
     if (!areFinite || isApart)
       return differ(trial, mine, n, shown(x), shown(y));
     std::string text;
@@ -510,6 +509,14 @@ private:
     finish(Verdict::Undecided, why);
     judgement.trials.push_back(trial);
     return Step::Done;
+  }
+
+  /// Another order of sums may well meet inf - inf: the result is a NaN, or is chosen by one.
+  bool forgivesNan(const Trial &trial, const Algebra &algebra, bool isNan = false) {
+    if (trial.kind.data != DataKind::Infinite || (!isNan && !algebra.events.unordered))
+      return false;
+    judgement.differsAtInfinity = true;
+    return true;
   }
 
   /// Other data of the same sizes are drawn, and what differed here is not forgotten until those

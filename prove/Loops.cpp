@@ -245,6 +245,7 @@ private:
     int64_t place = -1;
     points(machine, [&] {
       const Number &next = machine.numbers[value];
+      machine.algebra.events.unordered += next.kind == Number::NotANumber;
       bool wins = place < 0;
       if (!wins && best.kind != Number::NotANumber) {
         Comparison comparison = machine.algebra.compare(next, best);

@@ -235,8 +235,10 @@ bool Algebra::same(const Number &a, const Number &b) const {
 }
 
 Comparison Algebra::compare(const Number &a, const Number &b) {
-  if (a.kind == Number::NotANumber || b.kind == Number::NotANumber)
+  if (a.kind == Number::NotANumber || b.kind == Number::NotANumber) {
+    ++events.unordered;
     return Comparison::Unordered;
+  }
   auto order = [](Real x, Real y) {
     return x < y ? Comparison::Less : x > y ? Comparison::Greater : Comparison::Equal;
   };

@@ -69,6 +69,8 @@ struct Events {
   std::string firstAmbiguous; // which function
   /// Comparisons of numbers: what was concluded holds where they come out like this.
   uint64_t comparisons = 0;
+  /// Comparisons with a NaN, which decide what is chosen.
+  uint64_t unordered = 0;
   /// floor, round and conversions to integers.
   uint64_t roundings = 0;
   /// Comparisons and roundings of numbers that were rounded to f16, bf16 or f8, or to f32.
