@@ -55,7 +55,7 @@ bool StatementWalk::count() {
   if (lane)
     neighbours.push_back({lane, extents[lane] / width, width});
   for (mlir::Value axis : reverse(axes.getAxes()))
-    if (axis != lane)
+    if (axis != lane && axis != threads.across && axis != threads.along)
       neighbours.push_back({axis, extents[axis], 1});
   written = accessesOf(statement).writes;
   computed.emplace_back();
