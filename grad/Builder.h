@@ -148,6 +148,10 @@ public:
   /// is another.
   bool mapParts(Expr &made, llvm::function_ref<const Expr *(const Expr *)> part,
                 llvm::function_ref<IndexExpr(const IndexExpr &)> index);
+  /// The value with what `operand` says of each operand; the value itself where none changes, null
+  /// where one is null.
+  const Expr *withOperands(const Expr *value,
+                           llvm::function_ref<const Expr *(const Expr *)> operand);
 
   /// Vars that the value depends on and does not bind itself; those behind data count.
   void freeVars(const Expr *value, VarSet &into) const;

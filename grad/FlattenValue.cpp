@@ -145,20 +145,10 @@ const Expr *Flattener::hoist(const Expr *value, bool isRoot) {
   bool isCondition = value->type == DType::Bool && value->kind != Expr::Reduce;
   if (!isFloat(value->type) && !isCondition)
     return value;
-  Expr made = *value;
-  bool changed = false;
-  for (const Expr *&operand : made.operands) {
-    const Expr *now = hoist(operand, false);
-    if (!now)
-      return nullptr;
-    changed |= now != operand;
-    operand = now;
-  }
-  const Expr *result = value;
-  if (changed) {
-    builder.program.exprs.push_back(std::move(made));
-    result = &builder.program.exprs.back();
-  }
+  const Expr *result =
+      builder.withOperands(value, [&](const Expr *operand) { return hoist(operand, false); });
+  if (!result)
+    return nullptr;
   if (!isRoot && (value->kind == Expr::Reduce || value->kind == Expr::Scan)) {
     result = toTemporary(result);
     if (!result)
@@ -255,19 +245,8 @@ void Flattener::shareParts(Equation &equation) {
   auto rebuild = [&](auto &&self, const Expr *at) -> const Expr * {
     if (const Expr *known = replaced.lookup(at))
       return known;
-    Expr made = *at;
-    bool changed = false;
-    for (const Expr *&operand : made.operands) {
-      const Expr *now = self(self, operand);
-      changed |= now != operand;
-      operand = now;
-    }
-    const Expr *result = at;
-    if (changed) {
-      builder.program.exprs.push_back(std::move(made));
-      result = &builder.program.exprs.back();
-    }
-    return replaced[at] = result;
+    return replaced[at] =
+               builder.withOperands(at, [&](const Expr *operand) { return self(self, operand); });
   };
   Refusal kept = refusal;
   for (const Expr *part : order) {

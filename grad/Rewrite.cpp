@@ -65,6 +65,23 @@ bool Builder::mapParts(Expr &made, function_ref<const Expr *(const Expr *)> part
   return changed;
 }
 
+const Expr *Builder::withOperands(const Expr *value,
+                                  function_ref<const Expr *(const Expr *)> operand) {
+  Expr made = *value;
+  bool changed = false;
+  for (const Expr *&one : made.operands) {
+    const Expr *now = operand(one);
+    if (!now)
+      return nullptr;
+    changed |= now != one;
+    one = now;
+  }
+  if (!changed)
+    return value;
+  program.exprs.push_back(std::move(made));
+  return &program.exprs.back();
+}
+
 IndexExpr Builder::substitute(const IndexExpr &index, const Replacement &replacement) {
   auto variable = [&](unsigned id) -> std::optional<IndexExpr> {
     auto found = replacement.find(id);

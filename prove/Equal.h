@@ -97,7 +97,8 @@ struct Judgement {
   std::vector<Trial> trials;
   std::optional<Counterexample> counterexample;
   uint64_t comparisons = 0, roundings = 0;
-  /// Among infinite data one program gave inf or nan, or chose by a nan, where the other one did not.
+  /// Among infinite data one program gave inf or nan, or chose by a nan, where the other one did
+  /// not.
   bool differsAtInfinity = false;
   unsigned chains = 0; // of primes that each point was evaluated over
   /// The probability that a point of unequal programs looks equal is at most 2^-this.
