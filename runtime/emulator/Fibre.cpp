@@ -72,12 +72,12 @@ static thread_local size_t callerBytes = 0;
   setcontext(&to.context);
   llvm_unreachable("the fibre's stack is there");
 #else
-  if (_setjmp(from.allRegisters))
+  if (_setjmp(from.registers))
     return;
   if (begins)
     setcontext(&to.context);
   else
-    _longjmp(to.allRegisters, 1);
+    _longjmp(to.registers, 1);
 #endif
 }
 

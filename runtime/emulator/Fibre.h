@@ -57,8 +57,11 @@ private:
   /// A function's state on its stack. swapcontext asks the kernel for the signal mask, which is the
   /// same everywhere here and costs more than all else; so it only begins a fibre.
   struct Place {
+#if defined(__x86_64__)
     void *registers[5]; // what __builtin_setjmp keeps
-    jmp_buf allRegisters;
+#else
+    jmp_buf registers;
+#endif
     ucontext_t context;
   };
   static void change(Place &from, Place &to, bool begins);
