@@ -1,6 +1,7 @@
 """Judges Tegula programs, and other candidates, against PyTorch modules.
 
   cli      the command tegula-eval
+  nvrtc    CUDA C++ from a string, for answers in CUDA
   client   a client of `tegula-eval serve`, for training runs
   missing  packages that a command needs and that are not here
 
@@ -17,6 +18,7 @@ The packages, each of which imports only those above it, and of these the ones t
   judge     judges one program, candidate or task
   workers   processes that judge side by side
   model     a model that writes programs
+  trial     the same tasks in several languages: prompts and answers
   service   judging over HTTP
   commands  the commands of tegula-eval
 """

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from . import missing
-from .commands import audit, export, kernelbench, launches, options as shared, profile, suites, times
+from .commands import audit, export, kernelbench, launches, options as shared, profile, suites, times, trial
 from .commands.exit_codes import STOPPED, WRONG_CALL
 from .records import report
 from .records.store import StoreError
@@ -83,6 +83,7 @@ def parse(arguments) -> argparse.Namespace:
     shared.add_judging(written)
     suites.add_command(commands)
     times.add_command(commands)
+    trial.add_command(commands)
     launches.add_command(commands)
     profile.add_command(commands)
     audited = commands.add_parser("audit", help="tasks on which an answer without the work passes",

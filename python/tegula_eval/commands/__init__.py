@@ -2,6 +2,7 @@
 
   kernelbench    programs, candidates or a model's answers on a folder of tasks
   suites         `run`: a benchmark of others, and its score beside ours
+  trial          the same tasks in several languages: answers of files, or of a model
   times          `time`: programs at the tasks' own sizes on a device
   launches       where a program's time on the device goes
   profile        where a model's time goes, and its hot modules as tasks
@@ -14,5 +15,5 @@
   display        what a run shows while it goes
   signals        what signals do while a command runs
 
-Start at kernelbench.py. May import: judge, model, profiling, program, records, rule, suites, workers.
+Start at kernelbench.py. May import: judge, model, profiling, program, records, rule, suites, trial, workers.
 """

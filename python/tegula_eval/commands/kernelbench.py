@@ -49,6 +49,21 @@ def run(options) -> int:
     return RIGHT if all(one["outcome"] == summary.GOOD for one in summary.final(records)) else NOT_RIGHT
 
 
+def source_of(options):
+    """Who answers: asked once before the run, so that a wrong address, key or name is told at once."""
+    if options.replay:
+        return endpoint.Replay(options.replay)
+    source = endpoint.Endpoint(
+        options.model, options.base_url, os.environ.get("OPENAI_API_KEY"), timeout_s=options.timeout,
+        retries=options.retries, budget=endpoint.Budget(options.budget), seed=options.seed,
+        temperature=options.temperature, max_tokens=options.max_tokens,
+        max_completion_tokens=options.max_completion_tokens, reasoning_effort=options.reasoning_effort,
+        extra_body=options.extra_body)
+    if options.probe:
+        source.probe()
+    return source
+
+
 class Run:
     """One call of the command. What the store knows already is not done again."""
 
@@ -105,27 +120,12 @@ class Run:
 
     def conversations(self, tasks: list[Task]) -> list[dict]:
         options = self.options
-        source = self._source()
+        source = source_of(self.options)
         library.command_path()  # told before anything is asked
         jobs = [(f"{task.key}#{sample}" if options.samples > 1 else task.key,
                  self._conversation_job(task, sample, source))
                 for task in tasks for sample in range(options.samples)]
         return self._run(jobs, options.requests, 0)
-
-    def _source(self):
-        """Who answers: asked once before the run, so that a wrong address, key or name is told at once."""
-        options = self.options
-        if options.replay:
-            return endpoint.Replay(options.replay)
-        source = endpoint.Endpoint(
-            options.model, options.base_url, os.environ.get("OPENAI_API_KEY"), timeout_s=options.timeout,
-            retries=options.retries, budget=endpoint.Budget(options.budget), seed=options.seed,
-            temperature=options.temperature, max_tokens=options.max_tokens,
-            max_completion_tokens=options.max_completion_tokens, reasoning_effort=options.reasoning_effort,
-            extra_body=options.extra_body)
-        if options.probe:
-            source.probe()
-        return source
 
     def _conversation_job(self, task: Task, sample: int, source):
         def job(begin, told):

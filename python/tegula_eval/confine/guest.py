@@ -22,8 +22,10 @@ import sys
 from pathlib import Path
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
+from ..timing.clock import Clock
 from .arena import Place, memory_of
 
 MAX_MESSAGE = 2000
@@ -50,33 +52,52 @@ def keep_freed_memory(expected_bytes: int) -> None:
         libc.free(block)
 
 
+class Operators(TorchDispatchMode):
+    """Names of torch's operators that run, those of views left out."""
+
+    def __init__(self):
+        super().__init__()
+        self.names: list[str] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch's compiler is told to skip this, and imported for that: five seconds, in every guest."""
+        return False
+
+    def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
+        name = function.overloadpacket.__name__
+        if not function.is_view and name not in self.names:
+            self.names.append(name)
+        return function(*args, **(kwargs or {}))
+
+
 class Guest:
     def __init__(self, folder: Path, arena_fd: int):
         self.folder, self.arena_fd = folder, arena_fd
         self.model = self.memory = None
+        self.text = ""
         self.inputs: list = []
         self.outputs: list[torch.Tensor] | None = None
         self.found: list[torch.Tensor] = []
+        self.watched: list[str] = []
+        self.clock, self.seconds_taken = None, 0.0
         # Held before foreign code could put others in their place.
         self.wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
 
     def load(self, text: str, entry: str, init, seed: int, state: dict, drawn: dict, target: str, threads: int,
              memory) -> list:
         """`state`: what the module's parameters and buffers shall be; `drawn`: what those of them were when they were
-        drawn that are something else now."""
-        torch.set_num_threads(threads)
-        if target == "cpu":
-            keep_freed_memory(ROOM * memory)
-        self.memory = memory_of(self.arena_fd, memory) if isinstance(memory, int) else memory[0](*memory[1])
-        os.close(self.arena_fd)
-        path = self.folder / "candidate.py"  # Triton reads the text of its functions from the file
-        path.write_text(text, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location("candidate", path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["candidate"] = module
-        spec.loader.exec_module(module)
+        drawn that are something else now. Again with the same text, a module of other sizes is made of it."""
+        if self.memory is None:
+            torch.set_num_threads(threads)
+            if target == "cpu":
+                keep_freed_memory(ROOM * memory)
+            self.memory = memory_of(self.arena_fd, memory) if isinstance(memory, int) else memory[0](*memory[1])
+            os.close(self.arena_fd)
+        if text != self.text:
+            self._run_text(text)
         torch.manual_seed(seed)
-        made = getattr(module, entry)
+        made = getattr(sys.modules["candidate"], entry)
         self.model = made(**init) if isinstance(init, dict) else made(*init)
         lower = {one.dtype for one in state.values()} & {torch.float16, torch.bfloat16}
         if len(lower) == 1:  # as KernelBench does it for a task in such a type
@@ -85,6 +106,15 @@ class Guest:
         self.model = self.model.to(target)
         self.wait()
         return []
+
+    def _run_text(self, text: str) -> None:
+        path = self.folder / "candidate.py"  # Triton reads the text of its functions from the file
+        path.write_text(text, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("candidate", path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["candidate"] = module
+        spec.loader.exec_module(module)
+        self.text = text
 
     def take(self, inputs: list, outputs: list[Place] | None) -> list:
         """`outputs`: where results go; None where they are read where they lie."""
@@ -95,8 +125,37 @@ class Guest:
     def call(self) -> list:
         self.found = []
         with torch.no_grad():
+            return self._give(self.model(*self.inputs))
+
+    def watch(self) -> list:
+        """A call of which `operators` can be asked."""
+        self.found, watched = [], Operators()
+        with torch.no_grad(), watched:
+            value = self.model(*self.inputs)
+        self.watched = watched.names
+        return self._give(value)
+
+    def time(self) -> list:
+        """A call of which `seconds` can be asked."""
+        self.found = []
+        if self.clock is None:
+            self.clock = Clock("cuda" if torch.cuda.is_initialized() else "cpu")
+        with torch.no_grad():
+            self.seconds_taken, value = self.clock(lambda: self.model(*self.inputs))
+            return self._give(value)
+
+    def operators(self) -> list:
+        """Names of those of torch's that the last call of `watch` ran, in the form of results."""
+        return [[name, "", [], 0] for name in self.watched[:MAX_RESULTS]]
+
+    def seconds(self) -> list:
+        """Nanoseconds that the last call of `time` took by its own clock, in the form of a result."""
+        return [["", "", [], round(self.seconds_taken * 1e9)]]
+
+    def _give(self, value) -> list:
+        with torch.no_grad():
             found = [one if isinstance(one, torch.Tensor) else torch.tensor(one)
-                     for one in tree_flatten(self.model(*self.inputs))[0] if one is not None][:MAX_RESULTS]
+                     for one in tree_flatten(value)[0] if one is not None][:MAX_RESULTS]
             if self.outputs is None:
                 self.found = [one if one.is_contiguous() or type(one) not in PLAIN else one.contiguous() for one in found]
                 return [tell(one) for one in self.found]

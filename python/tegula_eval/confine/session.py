@@ -55,10 +55,11 @@ def plain(text: str, most: int = 4000) -> str:
 
 class Session:
     """`arena_bytes`: of the memory for inputs, on CUDA for outputs too. One call at a time; `close` ends all that the
-    candidate has started. `trusted`: it is the module."""
+    candidate has started. `trusted`: it is the module. Not `alone`: others compute on the device, so that what the candidate
+    computes there between calls is not seen, until `has_device`."""
 
     def __init__(self, starter: Starter, target: str, arena_bytes: int, threads: int = 1,
-                 memory_bytes: int | None = None, trusted: bool = False):
+                 memory_bytes: int | None = None, trusted: bool = False, alone: bool = True):
         self.starter, self.target, self.threads, self.memory_bytes = starter, target, threads, memory_bytes
         self.trusted = trusted
         self.folder = tempfile.TemporaryDirectory(prefix="tegula-guest-", ignore_cleanup_errors=True)
@@ -70,7 +71,7 @@ class Session:
             self._shared = torch.multiprocessing.reductions.reduce_tensor(self.memory)
             self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
             self._taken: list[torch.Tensor] = []
-            self.idle = DeviceIdle()
+            self.idle = DeviceIdle() if alone else None
         else:
             self.memory = memory_of(self._arena, size)
             self._shared = size
@@ -94,10 +95,30 @@ class Session:
     def load(self, text: str, entry: str, init, seed: int, state: dict[str, torch.Tensor],
              drawn: dict[str, torch.Tensor]) -> None:
         """Makes the module, with what it has of the parameters and buffers of `state` (guest.give). Raises Ended."""
+        self._resume()  # from the second on it is stopped
         state, drawn = ({name: one.cpu() for name, one in named.items()} for named in (state, drawn))
         self._ask(_message("load", text=text, entry=entry, init=init, seed=seed, state=state, drawn=drawn,
                            target=self.target, threads=self.threads, memory=self._shared))
         self._stop()
+
+    def has_device(self) -> None:
+        """From here on nothing but this session's two processes computes on the device."""
+        if self.target == "cuda":
+            self.idle = DeviceIdle()
+
+    def operators(self) -> list[str]:
+        """Of torch's, by name, that the last call of "watch" ran, views left out. By what the candidate's process says."""
+        self._resume()
+        told = self._ask(_message("operators"))
+        self._stop()
+        return [name for name, _, _, _ in told]
+
+    def seconds(self) -> float:
+        """That the last call of "time" took, by the clock in the candidate's process (timing/clock.py)."""
+        self._resume()
+        told = self._ask(_message("seconds"))
+        self._stop()
+        return told[0][3] * 1e-9 if told else 0.0
 
     def places(self, tensors: list[torch.Tensor], start: int = 0) -> tuple[list[Place], int]:
         found = []
@@ -107,9 +128,11 @@ class Session:
             start = -(-(start + place.bytes) // ALIGN) * ALIGN
         return found, start
 
-    def call(self, inputs: list, outputs: list[torch.Tensor]) -> tuple[float, list[torch.Tensor], bool]:
+    def call(self, inputs: list, outputs: list[torch.Tensor],
+             what: str = "call") -> tuple[float, list[torch.Tensor], bool]:
         """Seconds, the outputs, and whether the inputs are still what they were. `outputs`: tensors (on the meta
-        device) of the shapes and types that are expected. It is stopped before and after. Raises Ended."""
+        device) of the shapes and types that are expected; `what`: "call", "watch" or "time" (guest.py). It is stopped before
+        and after. Raises Ended."""
         given: list[torch.Tensor] = []
         tree_map(lambda one: given.append(one) if isinstance(one, torch.Tensor) else None, inputs)
         theirs, end = self.places(given)
@@ -129,7 +152,7 @@ class Session:
             place.of(self.memory).copy_(one)
         if self.target == "cuda":
             self._prepare_device(results)
-        seconds, told = self._timed("call", outputs, results)
+        seconds, told = self._timed(what, outputs, results)
         self._check(told, outputs)
         if self.target == "cuda":
             written = [one.clone() for one in self._taken]
@@ -335,7 +358,7 @@ class Session:
         if [(tuple(one.shape), one.dtype) for one in self._taken] != shapes:
             self._taken = [torch.empty(shape, dtype=dtype, device="cuda") for shape, dtype in shapes]
         torch.cuda.synchronize()
-        if not self.trusted and not self.idle():
+        if not self.trusted and self.idle is not None and not self.idle():
             raise Ended("tampered", "device", "it computes on the device between calls")
         if not all(map(_is_poisoned, (place.of(self.memory) for place in results))):
             raise Ended("tampered", "device", "its results were written before the call")
@@ -347,7 +370,7 @@ class Session:
         """It is stopped and has said that it is done: nothing of it runs on the device, or writes results."""
         if self.trusted:
             return
-        idle = self.idle()
+        idle = self.idle is None or self.idle()
         if not idle or not all(torch.equal(place.of(self.memory).view(-1).view(torch.uint8), one.view(-1).view(torch.uint8))
                                for place, one in zip(results, written)):
             raise Ended("tampered", "device", "it said that it was done, and computes on the device")

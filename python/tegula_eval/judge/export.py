@@ -31,12 +31,16 @@ def export(request: dict, stage: Callable[[str], None] = lambda name: None) -> d
         stage("variants")
         variant = find_cached_variants(request)[0]
         stage("bind")
-        case = make_case(variant.source, derived_seed(request["secret"], "export"))
-        evaluate_reference(case, 0, audit=False)
-        binding = bind(program.parameters, case)
-        record["text"] = module_text(request["name"], request["task"], request["program"], program.parameters,
-                                     binding, case)
+        record["text"] = bound_text(request["name"], request, program, variant.source)
     return record
+
+
+def bound_text(name: str, request: dict, program: runner.Program, source: str) -> str:
+    """The file for a checked program, which is bound to the task at the sizes of `source`. Raises BindingError."""
+    case = make_case(source, derived_seed(request["secret"], "export"))
+    evaluate_reference(case, 0, audit=False)
+    binding = bind(program.parameters, case)
+    return module_text(name, request["task"], request["program"], program.parameters, binding, case)
 
 
 def module_text(name: str, task: str, program: str, parameters: list[Parameter], binding: Binding,

@@ -17,10 +17,8 @@ class NoProgram(Exception):
         super().__init__(message)
 
 
-def find_program(answer: str) -> str:
-    """The one code block that holds a kernel; of several, the last, where the others are parts or earlier forms
-    of it (no kernel of theirs has a name that the last one lacks). An answer that is a program without a block is
-    one too. Raises NoProgram."""
+def _blocks(answer: str) -> tuple[str, list[str]]:
+    """The answer without what was thought before it, and its code blocks. Raises NoProgram."""
     if not answer.strip():
         raise NoProgram("empty", "the answer is empty")
     if len(answer) > 5 * MAX_PROGRAM:
@@ -31,6 +29,28 @@ def find_program(answer: str) -> str:
     rest = _OPEN.split(_FENCED.sub("", answer))
     if len(rest) == 2:  # a block that was never closed
         blocks.append(rest[1])
+    return answer, blocks
+
+
+def find_module(answer: str, head: re.Pattern) -> str:
+    """The last code block that holds `head`, such as a class of some name, or the answer, where it has none and is Python.
+    Raises NoProgram."""
+    answer, blocks = _blocks(answer)
+    found = [block for block in blocks if head.search(block)]
+    if not blocks and head.search(answer):
+        found = [answer]
+    if not found:
+        raise NoProgram("none", f"the answer holds no code block with `{head.pattern.removeprefix('^')}`")
+    if len(found[-1]) > MAX_PROGRAM:
+        raise NoProgram("long", f"the file has {len(found[-1])} characters")
+    return found[-1].strip("\n") + "\n"
+
+
+def find_program(answer: str) -> str:
+    """The one code block that holds a kernel; of several, the last, where the others are parts or earlier forms
+    of it (no kernel of theirs has a name that the last one lacks). An answer that is a program without a block is
+    one too. Raises NoProgram."""
+    answer, blocks = _blocks(answer)
     programs = [block for block in blocks if _HEAD.search(block)]
     if not programs and not blocks and re.match(r"\s*(#[^\n]*\n\s*)*(kernel|fn)\s+\w+\s*\(", answer):
         programs = [answer]

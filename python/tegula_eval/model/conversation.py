@@ -57,6 +57,22 @@ def next_message(record: dict, program: str | None) -> str | None:
     return f"The program fails when it is called: {record['message']}." + AGAIN
 
 
+def next_message_of_module(record: dict) -> str | None:
+    """As next_message, of a Python file with ModelNew that is not right."""
+    outcome, again = record["outcome"], AGAIN.replace("program", "file")
+    if outcome not in (*REPAIRABLE, "tampered"):
+        return None
+    if outcome == "wrong":
+        return _wrong(record).replace("The program compiles, but its result is wrong", "The result is wrong") + again
+    if outcome == "timeout":
+        return f"It was not done in time, in stage '{record['reason']}'." + again
+    if outcome == "no-program":
+        return _sentence(record["message"]) + again
+    what = "The file does not load" if (outcome, record["reason"]) == ("refused", "load") else \
+        "The file is refused" if outcome == "refused" else "It fails when it is called"
+    return f"{what}: {record['message']}" + again
+
+
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 

@@ -6,6 +6,7 @@
   audits       the flags of an audit, beside another run's records
   baseline     times that were recorded earlier
   times_table  a timed run as text and as Markdown
+  trial_table  a trial of several languages as Markdown
   report       a run as one HTML file
   plots        its plots
 

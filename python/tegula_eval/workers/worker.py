@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 FOLDERS = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "XDG_CACHE_HOME")
+STARTS_GUESTS = ("candidate", "trial")  # what runs an answer in a process of its own, which is confined
 
 
 class Confined:
@@ -61,12 +62,13 @@ def main() -> None:
     child.die_with_parent()
     child.keep_memory()
     processes.adopt_orphans()
-    from ..judge import candidates, export
+    from ..judge import candidates, export, trial
     from ..judge.audit import audit
     from ..judge.evaluate import VariantCache, evaluate
     from ..program import provenance
     from ..rule import variants
-    functions = {"evaluate": evaluate, "export": export.export, "candidate": candidates.evaluate, "audit": audit}
+    functions = {"evaluate": evaluate, "export": export.export, "candidate": candidates.evaluate, "audit": audit,
+                 "trial": trial.evaluate}
     variants.warm()
     provenance.versions("cpu")  # the library is loaded and hashed once for all children
     channel.sendall(b'{"ready": true}\n')
@@ -86,14 +88,14 @@ def main() -> None:
             _say(channel, {"id": number, "stage": stage})
 
         with tempfile.TemporaryDirectory(prefix="tegula-task-", ignore_cleanup_errors=True) as folder:
-            if what == "candidate":
-                function = with_variants(candidates.evaluate)  # which starts a process that is confined
+            if what in STARTS_GUESTS:
+                function = with_variants(functions[what])  # which starts a process that is confined
                 _starter(candidates)  # before the fork, so that it serves the next one too
             else:
                 function = Confined(functions[what], folder, request.pop("is_foreign", False), request.get("target") == "cuda")
             outcome = child.run(function, request, message["deadline_s"], message["memory_bytes"],
                                 _file_bytes(what, request), told)
-            if what == "candidate":
+            if what in STARTS_GUESTS:
                 candidates.starter().end()  # where the child could not: at a deadline
             _end_strays(candidates)
         found = outcome["answer"].pop("variants", None) if outcome["kind"] == "done" else None
@@ -105,7 +107,7 @@ def main() -> None:
 def _file_bytes(what: str, request: dict) -> int | None:
     """A candidate's own process has a limit of its own."""
     from ..confine import child
-    if what == "candidate":
+    if what in STARTS_GUESTS:
         return None
     return child.MAX_COMPILER_BYTES if (request.get("time") or {}).get("compile") else child.MAX_OUTPUT_BYTES
 

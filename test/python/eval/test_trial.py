@@ -1,0 +1,196 @@
+"""The same tasks in several languages: prompts, answers of files and of a record, one judge, and the table."""
+import json
+import threading
+import time
+
+import pytest
+import torch
+
+from tegula_eval import cli, nvrtc
+from tegula_eval.confine import child
+from tegula_eval.judge import candidates, trial
+from tegula_eval.model.answers import NoProgram
+from tegula_eval.records import trial_table
+from tegula_eval.records.outcomes import outcome_record
+from tegula_eval.timing.device_turns import DeviceTurns
+from tegula_eval.trial import languages
+
+TASK = '''
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    """Rows turned round, scaled."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(width))
+
+    def forward(self, x):
+        return x.flip(1) * self.weight
+
+rows = 64
+width = 80
+
+def get_inputs():
+    return [torch.randn(rows, width)]
+
+def get_init_inputs():
+    return [width]
+'''
+COPY = TASK.replace("x.flip(1) * self.weight", "x.t().contiguous()")
+PROGRAM = "kernel turn(x: f32[M, N], weight: f32[N]) -> (y: f32[M, N]) {\n  y[i, j] = x[i, N - 1 - j]*weight[j]\n}\n"
+MODULE = '''
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(width))
+
+    def forward(self, x):
+        return RESULT
+'''
+RIGHT, WRONG = MODULE.replace("RESULT", "x.flip(1) * self.weight"), MODULE.replace("RESULT", "x * self.weight")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def starter():
+    yield
+    if candidates.starter.cache_info().currsize:
+        candidates.starter().stop()
+        candidates.starter.cache_clear()
+
+
+def judged(language, program, task=TASK):
+    candidates.starter()
+    at = {"name": "own", "source": task, "changed": "", "bytes": 1 << 16, "flops": 0, "depth": 1.0}
+    request = {"task": task, "program": program, "language": language, "secret": "s", "variants": [at], "time": None}
+    outcome = child.run(trial.evaluate, request, 120, 8 << 30, None)
+    candidates.starter().end()
+    return outcome_record(outcome)
+
+
+def test_prompts():
+    for language in ("triton", "cuda"):
+        text = languages.first_message(language, TASK, 3)
+        assert "class ModelNew" in text and TASK.strip() in text
+        page = (languages.PAGES / f"{language}.md").read_text()
+        assert len(page.split()) <= 1800 and page.strip() in text
+    assert languages.ending("tegula") == ".tgl" and languages.ending("cuda") == ".py"
+
+
+def test_answer_of_a_model():
+    assert languages.find_answer("cuda", f"So:\n```python\n{RIGHT}```\n") == RIGHT.strip("\n") + "\n"
+    with pytest.raises(NoProgram, match="class"):
+        languages.find_answer("triton", "```python\nprint(1)\n```")
+
+
+def test_kernels_must_compute():
+    """Torch may allocate, view and copy in forward; what it computes is told."""
+    record = judged("triton", RIGHT)
+    assert (record["outcome"], record["reason"]) == ("refused", "operators"), record
+    assert "flip, mul" in record["message"]
+    told = languages.next_message("triton", record, RIGHT)
+    assert "flip, mul" in told and "whole file" in told
+    copied = MODULE.replace("RESULT", "torch.empty_like(x.t()).copy_(x.t()).contiguous()")
+    assert judged("cuda", copied, COPY)["outcome"] == "right"
+
+
+def test_answers_of_files(tmp_path, capsys):
+    """A first answer that is wrong, or refused, and a second one; languages beside each other."""
+    for place, text in (("tasks/1_turn.py", TASK), ("tasks/2_again.py", TASK), ("answers/tegula/1_turn.tgl", PROGRAM),
+                        ("answers/tegula/2_again.tgl", PROGRAM.replace("N - 1 - j", "N - j")),
+                        ("answers/torch/1_turn.py", WRONG), ("repairs/torch/1_turn.py", RIGHT),
+                        ("answers/torch/2_again.py", RIGHT)):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    run = tmp_path / "run"
+    command = ["trial", f"--root={tmp_path}/tasks", "--language=tegula,torch", f"--answers={tmp_path}/answers",
+               f"--repairs={tmp_path}/repairs", "--target=cpu", "--bytes=64K", "--timed-turns=3", "--plain",
+               "--writer=a test", f"--out={run}"]
+    assert cli.main(command) == 1
+    told = json.loads((run / "summary.json").read_text())
+    tegula, plain = told["tegula"], told["torch"]
+    assert (tegula["tasks"], tegula["accepted"], tegula["right_first"], tegula["right"]) == (2, 1, 1, 1)
+    assert (plain["tasks"], plain["accepted"], plain["right_first"], plain["right"]) == (2, 2, 1, 2)
+    assert tegula["timed"] == 1 and tegula["speed"] > 0 and plain["timed"] == 2 and told["torch"]["everywhere"] == 1
+    page = (run / "table.md").read_text()
+    assert "Writer: a test." in page and "| 1_turn | right, " in page and "wrong, then right, " in page
+    assert "expected" in (run / "messages/torch/1_turn.1.md").read_text()
+    assert "whole program" in (run / "messages/tegula/2_again.1.md").read_text()
+    capsys.readouterr()
+    records = (run / "results.jsonl").read_text()
+    assert cli.main(command) == 1 and (run / "results.jsonl").read_text() == records  # nothing is judged twice
+
+
+def test_answers_of_a_record(tmp_path):
+    """As an endpoint gives them: a repair where the first answer is none."""
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks/1_turn.py").write_text(TASK)
+    said = [{"task": "torch/1_turn", "turn": 0, "answer": "I cannot."},
+            {"task": "torch/1_turn", "turn": 1, "answer": f"```python\n{RIGHT}```"}]
+    (tmp_path / "said.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
+    assert cli.main(["trial", f"--root={tmp_path}/tasks", "--language=torch", f"--replay={tmp_path}/said.jsonl",
+                     "--target=cpu", "--bytes=64K", "--no-time", "--plain", f"--out={tmp_path}/run"]) == 0
+    records = [json.loads(line) for line in (tmp_path / "run/results.jsonl").read_text().splitlines()]
+    assert [one["outcome"] for one in records] == ["no-program", "right"]
+    assert "whole file" in records[1]["asked"]["message"]
+
+
+def test_needs_cuda(tmp_path, capsys):
+    (tmp_path / "1_turn.py").write_text(TASK)
+    assert cli.main(["trial", f"--root={tmp_path}", "--language=tegula,triton", f"--answers={tmp_path}", "--target=cpu"]) == 2
+    assert "answers in triton run on CUDA alone" in capsys.readouterr().err
+    if not torch.cuda.is_available():
+        assert cli.main(["trial", f"--root={tmp_path}", f"--answers={tmp_path}"]) == 2
+        assert "torch sees no CUDA device" in capsys.readouterr().err
+    assert cli.main(["trial", f"--root={tmp_path}", "--language=cpp", f"--answers={tmp_path}"]) == 2
+
+
+def test_table_leaves_out_what_is_not_known():
+    def record(language, task, turn, outcome, ratio=None):
+        return {"language": language, "task": f"{language}/{task}", "outcome": outcome, "reason": "r", "asked": {"turn": turn},
+                "timing": {"eager_ratio": ratio} if ratio else None}
+    told = trial_table.summarize([record("cuda", "a", 0, "right", 4.0), record("cuda", "b", 0, "refused"),
+                                  record("cuda", "b", 1, "right", 1.0), record("cuda", "c", 0, "unanswered"),
+                                  record("tegula", "a", 0, "right", 0.5), record("tegula", "b", 0, "wrong")])
+    assert told["cuda"] == {"tasks": 2, "lost": 1, "accepted": 1, "right_first": 1, "right": 2, "repaired": True, "timed": 2,
+                            "speed": pytest.approx(2.0), "faster": 1, "everywhere": 1, "speed_everywhere": pytest.approx(4.0)}
+    assert told["tegula"]["accepted"] == 2 and told["tegula"]["speed_everywhere"] == pytest.approx(0.5)
+
+
+def test_turns_on_a_device(tmp_path):
+    """Who measures waits for those who judge, and keeps others from beginning."""
+    turns, seen = DeviceTurns(str(tmp_path)), []
+
+    def measure():
+        with turns.alone():
+            seen.append("measures")
+
+    def judge():
+        with turns.beside_others():
+            seen.append("judges")
+
+    with turns.beside_others(), turns.beside_others():
+        first = threading.Thread(target=measure)
+        first.start()
+        time.sleep(0.1)
+        second = threading.Thread(target=judge)
+        second.start()
+        time.sleep(0.1)
+        assert seen == []
+    first.join(5)
+    second.join(5)
+    assert seen == ["measures", "judges"]
+
+
+def test_arguments_of_kernels():
+    assert nvrtc.extents(7) == (7, 1, 1) and nvrtc.extents((2, 3)) == (2, 3, 1)
+    held = nvrtc.pack("k", [4, 8, 4, 8, 8, 1], (3, 5, 0.5, 0.5, None, True))
+    assert [one.value for one in held] == [3, 5, 0.5, 0.5, None, 1]
+    for sizes, given, text in (([4], (1, 2), "has 1 parameters, 2"), ([4], (torch.ones(1),), "not on the GPU"),
+                               ([2], (0.5,), "argument 0 is float")):
+        with pytest.raises(nvrtc.CudaError, match=text):
+            nvrtc.pack("k", sizes, given)
