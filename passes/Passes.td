@@ -149,11 +149,33 @@ def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelO
     their maximum.
     With `keep-exponentials`, softmax computes each exp once, in a statement of its own: worth it where
     a row stays in a cache, as on a CPU, and lies together in memory.
+    With `keep-log-sum-exps`, a logsumexp stays whose columns are those of a product that strategy `product-reduction`
+    takes: of what a block has computed of the product it keeps the maximum and the sum, and stores nothing.
     *Rounding*: defines it; the order of operations is PyTorch's.
     *Stops*: at nothing.
   }];
   let options = [Option<"keepExponentials", "keep-exponentials", "bool", /*default=*/"false",
-                        "compute the exponentials of softmax once">];
+                        "compute the exponentials of softmax once">,
+                 Option<"keepLogSumExps", "keep-log-sum-exps", "bool", /*default=*/"false",
+                        "leave a logsumexp of a product's columns">,
+                 Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,
+                 Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"", "as PipelineOptions has it">];
+}
+
+def InlineReducedProductsPass : Pass<"tgl-inline-reduced-products", "::tegula::tgl::KernelOp"> {
+  let summary = "computes a product where its logsumexp is, not in memory";
+  let description = [{
+    `z[i, j] = sum_d h[i, d] * w[j, d]; l[i] = logsumexp_j z[i, j]` writes and reads all of z, the logits of a language
+    model, for one number of each row. The product becomes the logsumexp's own, where strategy `product-reduction` can take
+    it. What reads single places of z, such as `z[i, y[i]]`, the loss's target, computes these sums again: at most one for
+    sixteen columns. z is gone.
+
+    *Why here*: before tgl-expand-reductions makes two reductions of the logsumexp, which both would read the product.
+    *Rounding*: none but that of sums in other orders.
+    *Stops*: at sizes that are not known; at temporaries of other types than f32; where another reduction reads the product.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,
+                 Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"", "as PipelineOptions has it">];
 }
 
 def ExpandScansPass : Pass<"tgl-expand-scans", "::tegula::tgl::KernelOp"> {
@@ -520,7 +542,8 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
     sums, each over 16384 terms, and a sum of those. The pieces are points of a statement of their own, which
     fills the machine. An argmax becomes the places of the pieces' largest terms and these terms; of them the first of the
     largest has the place. Rows that no cluster of blocks keeps are cut also where there are a few for each place of the
-    machine: the last of them would run for long while others have nothing to do.
+    machine: the last of them would run for long while others have nothing to do. Columns of a product that is reduced by
+    warpgroups are cut where there are fewer rows than keep all multiprocessors busy, or than stay in L2.
 
     *Why here*: statements are final, and it is known for which machine they are.
     *Rounding*: sums are added up in another, fixed order.
@@ -528,7 +551,11 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
     reduction needs a temporary of its statement or what the statement writes.
   }];
   let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
-                        "threads that keep the machine busy">];
+                        "threads that keep the machine busy">,
+                 Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,
+                 Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"", "as PipelineOptions has it">,
+                 Option<"productReductions", "product-reductions", "bool", /*default=*/"true",
+                        "cut columns of products for blocks of warpgroups (strategy product-reduction)">];
 }
 
 def SpreadNestsPass : Pass<"tgl-spread-nests", "::tegula::tgl::KernelOp"> {

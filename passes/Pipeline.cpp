@@ -105,9 +105,22 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   // Loops whose steps change a state linearly become products: as they were written.
   if (options.target.isGpu())
     pipeline.add(createChunkRecurrencesPass());
-  // Fewer kinds of reductions, no scans.
+  const bool reducesProducts =
+      options.target.isGpu() &&
+      !llvm::is_contained(options.disabled, productReductionStrategy().name());
+  if (reducesProducts) {
+    // A logsumexp of a product's columns stores no product...
+    InlineReducedProductsPassOptions productOptions;
+    productOptions.target = options.target.text();
+    productOptions.tensorTile = options.tensorTile;
+    pipeline.add(createInlineReducedProductsPass(productOptions));
+  }
+  // ...and is one reduction. Else fewer kinds of reductions, no scans.
   ExpandReductionsPassOptions expandOptions;
   expandOptions.keepExponentials = !options.target.isGpu();
+  expandOptions.keepLogSumExps = reducesProducts;
+  expandOptions.target = options.target.text();
+  expandOptions.tensorTile = options.tensorTile;
   pipeline.add(createExpandReductionsPass(expandOptions));
   pipeline.add(createExpandScansPass());
   // Sums of products: fewer products.
@@ -124,6 +137,9 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   pipeline.add(createCSEPass());
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
+  // A product that others share is stored after all: two reductions read it.
+  if (reducesProducts)
+    pipeline.add(createExpandReductionsPass(expandOptions));
   // What several products multiply is made again for each, in a loop: while statements stand apart.
   pipeline.addPreparation(createRecomputeProductsPass());
   // Attention by equations: while the statements of a softmax stand apart.
@@ -204,7 +220,12 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     // Statistics in one pass over memory...
     pipeline.add(createFuseVariancesPass());
     // ...few points, many terms: more points...
-    pipeline.add(createSplitReductionsPass());
+    SplitReductionsPassOptions reductionOptions;
+    reductionOptions.target = options.target.text();
+    reductionOptions.tensorTile = options.tensorTile;
+    reductionOptions.productReductions =
+        !llvm::is_contained(options.disabled, productReductionStrategy().name());
+    pipeline.add(createSplitReductionsPass(reductionOptions));
     // ...and what follows from them in a statement with points of its own.
     pipeline.add(createSpreadNestsPass());
     // Long scans that stand alone now, into tiles.
@@ -320,6 +341,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createBoundLoopsPass(); }, counters);
   registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createChunkRecurrencesPass(); }, counters);
+  registerCounted([] { return createInlineReducedProductsPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createSumBeforeProductPass(); }, counters);

@@ -33,14 +33,15 @@ static LogicalResult afterSimplify(Operation *op) {
 }
 
 /// Variances may come back in the next phase, which knows who computes them in one pass
-/// (tgl-fuse-variances).
+/// (tgl-fuse-variances); a logsumexp may stay that is of a product, or of its parts then.
 static LogicalResult afterFuse(Operation *op, bool isScheduled) {
   if (isa<ScanOp>(op))
     return op->emitError() << "a scan is left after phase fuse (pass tgl-expand-scans)";
   if (auto reduce = dyn_cast<ReduceOp>(op))
     if (reduce.getKind() == ReduceKind::Mean ||
         (reduce.getKind() == ReduceKind::Var && !isScheduled) ||
-        reduce.getKind() == ReduceKind::LogSumExp)
+        (reduce.getKind() == ReduceKind::LogSumExp && !isScheduled &&
+         reduce.getBody().getOps<ReduceOp>().empty()))
       return op->emitError() << "reduction " << stringifyReduceKind(reduce.getKind())
                              << " is left after phase fuse (pass tgl-expand-reductions)";
   if (isa<ParallelOp, WriteOp, SortOp>(op) && !op->getParentOfType<LaunchOp>())

@@ -8,6 +8,7 @@
 #include "codegen/common/Accumulators.h"
 
 #include "codegen/common/EmitArith.h"
+#include "codegen/common/LogSumExps.h"
 #include "codegen/common/ScalarEmitter.h"
 #include "ir/tgl/TglUtils.h"
 
@@ -79,6 +80,8 @@ Accumulator tegula::initialAccumulator(ScalarEmitter &e, ReduceKind kind, Type *
     return {extreme(kind == ReduceKind::ArgMax), Constant::getAllOnesValue(position)};
   case ReduceKind::Var:
     return {number(0, 0), number(0, 0), number(0, 0), number(0, 0)};
+  case ReduceKind::LogSumExp:
+    return {extreme(true), number(0, 0)};
   default:
     return {};
   }
@@ -131,6 +134,8 @@ Accumulator tegula::combine(ScalarEmitter &e, ReduceKind kind, const Accumulator
   }
   case ReduceKind::Var:
     return combineVariances(e, lhs, rhs);
+  case ReduceKind::LogSumExp:
+    return combineExponentials(e, lhs, rhs);
   default:
     return lhs;
   }
@@ -197,6 +202,8 @@ Accumulator tegula::addPoint(ScalarEmitter &e, tgl::ReduceOp op, Accumulator acc
   if (op.getKind() == ReduceKind::Var) // one term, which is its own mean
     point = {ConstantFP::get(e.typeOf(op.getType()), 1), value,
              Constant::getNullValue(value->getType()), Constant::getNullValue(value->getType())};
+  if (op.getKind() == ReduceKind::LogSumExp) // exp(value - value)
+    point.push_back(ConstantFP::get(value->getType(), 1));
   // Points that the filter leaves out, and lanes of this reduction's own axis that do not exist, do
   // not count. (Lanes of an axis outside compute something that nobody stores.)
   Value *counts = op.getFilter() ? e.valueOf(op.getFilter()) : nullptr;

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Accumulators.h"
+#include "codegen/common/LogSumExps.h"
 #include "codegen/common/ScalarEmitter.h"
 #include "codegen/math/MathBuilder.h"
 
@@ -83,6 +84,8 @@ Value *tegula::resultOf(ScalarEmitter &e, tgl::ReduceOp op, const Accumulator &a
     return b.CreateSExt(accumulator[1],
                         position->getWithNewType(b.getInt64Ty())); // -1: there was nothing
   }
+  if (op.getKind() == ReduceKind::LogSumExp)
+    return logarithmOf(e, accumulator);
   if (op.getKind() != ReduceKind::Var)
     return accumulator.back();
   Value *count = accumulator[0], *distances = accumulator[3];

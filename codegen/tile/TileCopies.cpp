@@ -33,8 +33,17 @@ void TileEmitter::forCopies(tile::CopyOp op, unsigned vector, function_ref<void(
   MmaSharedLayout layout = sharedLayout(op.getTarget().getType());
   unsigned perLine = layout.lineLength() / vector;
   int64_t count = linesOf(op.getTarget().getType()) * perLine, threads = *kernel.getThreads();
+  constexpr int64_t warpThreads = 32, mostTogether = 8, mostTurns = 16;
+  // All threads have as many, whose places differ by constants.
+  if (vector > 1 && threads > warpThreads && count % threads == 0 && threads % perLine == 0 &&
+      count / threads <= mostTurns) {
+    Value *line = b.CreateUDiv(thread, i32(perLine)),
+          *position = b.CreateMul(b.CreateURem(thread, i32(perLine)), i32(vector));
+    for (int64_t turn = 0; turn < count / threads; ++turn)
+      body({b.CreateAdd(line, i32(turn * (threads / perLine))), position});
+    return;
+  }
   // A warp that is alone in its block has nobody to hide what a turn of the loop waits for.
-  constexpr int64_t warpThreads = 32, mostTogether = 8;
   int64_t together = 1;
   while (vector > 1 && threads == warpThreads && together < mostTogether &&
          count % (2 * together * threads) == 0)

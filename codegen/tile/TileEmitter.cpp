@@ -8,6 +8,7 @@
 #include "codegen/tile/TileEmitter.h"
 
 #include "codegen/async/Async.h"
+#include "codegen/tile/TileWgmma.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -93,7 +94,7 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
         parts[alloc] = {b.CreateInBoundsGEP(b.getInt8Ty(), shared, i32(*alloc.getOffset()))};
       })
       .Case([&](tile::ZeroOp zero) {
-        Layout layout = layoutOf(zero.getType().getShape(), zero.getType().getMmaLayout());
+        Layout layout = layoutOf(zero.getType().getShape(), zero.getType().getFragments());
         parts[zero].assign(layout.numAccumulators,
                            Constant::getNullValue(typeOf(zero.getType().getElementType())));
       })
@@ -106,13 +107,21 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
       .Case([&](tile::CopyOp copy) { emitCopy(copy); })
       .Case([&](tile::CommitOp commit) { parts[commit] = {async::commitCopies(b)}; })
       .Case([&](tile::AwaitOp await) { async::awaitCopies(b, parts[await.getToken()].front()); })
-      .Case([&](tile::BarrierOp) {
+      .Case([&](tile::BarrierOp barrier) {
+        if (barrier.getPublish())
+          async::publish(b);
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
       })
       .Case([&](tile::MmaOp mma) { emitMma(mma); })
+      .Case([&](tile::AwaitProductsOp wait) {
+        async::awaitProducts(b, parts[wait.getSums()].front());
+      })
+      .Case([&](tile::ReadyOp ready) {
+        parts[ready] = async::readProducts(b, parts[ready.getSums()]);
+      })
       .Case([&](tile::MapOp map) { emitMap(map); })
       .Case([&](tile::OperandOp operand) {
-        tile::MmaLayoutAttr layout = operand.getType().getMmaLayout();
+        tile::FragmentLayout layout = operand.getType().getFragments();
         if (!layout || !layout.isSliced()) // else where it is multiplied
           emitOperand(operand);
       })
@@ -199,7 +208,7 @@ void TileEmitter::emitStage(tile::StageOp op) {
 // Layouts
 //===----------------------------------------------------------------------===//
 
-TileEmitter::Layout TileEmitter::layoutOf(ArrayRef<int64_t> shape, tile::MmaLayoutAttr attribute) {
+TileEmitter::Layout TileEmitter::layoutOf(ArrayRef<int64_t> shape, tile::FragmentLayout attribute) {
   Layout layout;
   layout.tile = {shape[0], shape.size() > 1 ? shape[1] : 16 * attribute.getWarpColumns(),
                  attribute.getWarpRows(), attribute.getWarpColumns(), 1};
@@ -237,11 +246,16 @@ Value *TileEmitter::clamp(Value *point, const Span &span) {
 //===----------------------------------------------------------------------===//
 
 void TileEmitter::emitMma(tile::MmaOp op) {
-  if (op.getType().getMmaLayout().isSliced())
+  if (op.getType().getFragments().isSliced())
     return emitSlicedMma(op);
+  if (op.getType().getFragments().isAsynchronous()) {
+    parts[op] = startProduct(b, op, thread, parts[op.getA()].front(), parts[op.getB()].front(),
+                             parts[op.getC()]);
+    return;
+  }
   auto aType = dyn_cast<tile::SharedType>(op.getA().getType()); // null: in registers
   auto bType = cast<tile::SharedType>(op.getB().getType());
-  Layout layout = layoutOf(op.getType().getShape(), op.getType().getMmaLayout());
+  Layout layout = layoutOf(op.getType().getShape(), op.getType().getFragments());
   Mma core(b, mmaType(bType));
   unsigned rowBlocks = layout.tile.rows / layout.tile.warpRows / 16,
            columnBlocks = layout.tile.columns / layout.tile.warpColumns / 16;
@@ -330,7 +344,7 @@ void TileEmitter::setInputs(tile::PointsOp op, unsigned number, unsigned row) {
 }
 
 TileEmitter::Values TileEmitter::emitPoints(tile::PointsOp op, tile::TileType type, bool hasFill) {
-  Layout layout = layoutOf(type.getShape(), type.getMmaLayout());
+  Layout layout = layoutOf(type.getShape(), type.getFragments());
   const Span rows = spans[op.getSpans()[0]];
   mlir::Block &point = *op.getPoint();
   Values result;
@@ -374,7 +388,7 @@ void TileEmitter::emitStore(tile::StoreOp op) {
   if (isa<tile::LinearLayoutAttr>(type.getLayout()))
     return emitLinearStore(op);
   auto points = cast<tile::PointsOp>(op.getOperation());
-  Layout layout = layoutOf(type.getShape(), type.getMmaLayout());
+  Layout layout = layoutOf(type.getShape(), type.getFragments());
   const Span rows = spans[op.getSpans()[0]];
   mlir::Block &point = op.getBody().front();
   bool isOfRows = type.getShape().size() == 1;

@@ -163,7 +163,7 @@ private:
 
   //===--- Layouts ---===//
 
-  Layout layoutOf(llvm::ArrayRef<int64_t> shape, tile::MmaLayoutAttr attribute);
+  Layout layoutOf(llvm::ArrayRef<int64_t> shape, tile::FragmentLayout attribute);
   /// Row and column (i64) of accumulator `number`.
   std::pair<Value *, Value *> pointOf(const Layout &layout, unsigned number, const Span &rows,
                                       const Span &columns);
@@ -177,6 +177,9 @@ private:
   /// Of a row: what Emitter accumulates; of sums a second number, what rounding took.
   unsigned partsOfState(tile::StateType type);
   Accumulator startOf(tile::StateType type);
+  /// A row's values in the columns of a tile, in order; those that do not exist are the identity.
+  Values valuesOfRow(tile::ReduceOp op, const Layout &layout, unsigned row);
+  Accumulator takeExponentials(const Accumulator &before, llvm::ArrayRef<Value *> elements);
   Value *addExactly(Value *sum, Value *added, Value *&lost);
 };
 

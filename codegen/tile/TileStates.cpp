@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/tile/TileEmitter.h"
 
+#include "codegen/common/LogSumExps.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -51,6 +52,39 @@ void TileEmitter::emitInit(tile::InitOp op) {
     append_range(state, startOf(type));
 }
 
+TileEmitter::Values TileEmitter::valuesOfRow(tile::ReduceOp op, const Layout &layout,
+                                             unsigned row) {
+  const Span columns = spans[op.getColumns()];
+  const Span none{i64(0), i64(0), true};
+  Values elements;
+  for (auto [number, value] : enumerate(parts[op.getValue()])) {
+    if (rowNumber(layout, number) != row)
+      continue;
+    elements.push_back(value);
+    if (columns.isFull)
+      continue;
+    Value *column = pointOf(layout, number, none, columns).second;
+    elements.back() = b.CreateSelect(
+        b.CreateICmpSLT(column, columns.end), value,
+        initialAccumulator(*this, op.getType().getKind(), value->getType(), nullptr)[0]);
+  }
+  return elements;
+}
+
+/// All values of a tile at once: the largest first, so that each has one exponential.
+Accumulator TileEmitter::takeExponentials(const Accumulator &before, ArrayRef<Value *> elements) {
+  Value *largest = before[0], *sum = nullptr;
+  for (Value *element : elements)
+    largest = combine(*this, ReduceKind::Max, {largest}, {element})[0];
+  Value *origin = originOfExponentials(*this, largest);
+  for (Value *element : elements) {
+    Value *power = exponentialFrom(*this, element, origin);
+    sum = sum ? b.CreateFAdd(sum, power) : power;
+  }
+  Value *kept = b.CreateFMul(before[1], exponentialFrom(*this, before[0], origin));
+  return {largest, b.CreateFAdd(kept, sum)};
+}
+
 void TileEmitter::emitStateReduce(tile::ReduceOp op) {
   tile::StateType type = op.getType();
   ReduceKind kind = type.getKind();
@@ -62,6 +96,10 @@ void TileEmitter::emitStateReduce(tile::ReduceOp op) {
   Values after;
   for (unsigned row = 0; row < layout.numRows; ++row) {
     Accumulator state(before.begin() + row * size, before.begin() + (row + 1) * size);
+    if (kind == ReduceKind::LogSumExp) {
+      append_range(after, takeExponentials(state, valuesOfRow(op, layout, row)));
+      continue;
+    }
     // Sums of a tile are added up on their own.
     Accumulator own =
         kind == ReduceKind::Sum ? Accumulator{ConstantFP::get(b.getFloatTy(), 0)} : state;
@@ -102,7 +140,7 @@ void TileEmitter::emitFinish(tile::FinishOp op) {
       state = {b.CreateSelect(b.CreateFCmpORD(state[1], state[1]), b.CreateFAdd(state[0], state[1]),
                               state[0])};
     state = combineWarp(kind, std::move(state), lanesOfRow);
-    result.push_back(state.back());
+    result.push_back(kind == ReduceKind::LogSumExp ? logarithmOf(*this, state) : state.back());
   }
   parts[op] = result;
 }

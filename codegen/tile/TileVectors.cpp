@@ -79,7 +79,7 @@ TileEmitter::VectorLoads TileEmitter::vectorLoads(tile::VectorsOp op) const {
   tgl::ReadOp read = op.getRead();
   mlir::Block &point = op.getBody().front();
   mlir::BlockArgument row = point.getArgument(0), column = point.getArgument(1);
-  unsigned lanes = lanesOfRow * type.getMmaLayout().getWarpSlices();
+  unsigned lanes = lanesOfRow * type.getFragments().getWarpSlices();
   VectorLoads loads;
   loads.rows = rowsOfLane(type);
   loads.columns = std::max<int64_t>(1, type.getShape()[1] / lanes);
@@ -146,7 +146,7 @@ void TileEmitter::emitVectors(tile::VectorsOp op) {
   mlir::Block &point = op.getBody().front();
   const Buffer &buffer = buffers.find(read.getTensor())->second;
   tile::SpanOp rowSpan = spanOf(op.getSpans()[0]), span = spanOf(op.getSpans()[1]);
-  unsigned lanes = lanesOfRow * type.getMmaLayout().getWarpSlices();
+  unsigned lanes = lanesOfRow * type.getFragments().getWarpSlices();
   // Where there are fewer columns than lanes, neighbours share one.
   Value *number = laneOfLine();
   if (type.getShape()[1] < lanes)
@@ -223,7 +223,7 @@ Value *TileEmitter::elementOf(tile::VectorsOp op, ArrayRef<Value *> parts, unsig
 TileEmitter::Stream TileEmitter::startStream(tile::OperandOp op) {
   tile::TileType type = op.getType();
   mlir::Block &point = op.getBody().front();
-  unsigned lanes = lanesOfRow * type.getMmaLayout().getWarpSlices(), rows = rowsOfLane(type);
+  unsigned lanes = lanesOfRow * type.getFragments().getWarpSlices(), rows = rowsOfLane(type);
   int64_t vector = type.getShape()[1] / lanes;
   tile::SpanOp rowSpan = spanOf(op.getSpans()[0]), span = spanOf(op.getSpans()[1]);
   bool isWhole = isPowerOf2_64(rows) && hasWholeRows(rowSpan, rows);
@@ -521,7 +521,7 @@ void TileEmitter::emitSlicedMma(tile::MmaOp op) {
 void TileEmitter::emitSumWarps(tile::SumWarpsOp op) {
   tile::TileType type = op.getType();
   unsigned rows = type.getShape()[0], columns = type.getShape()[1], total = rows * columns;
-  unsigned slices = op.getTerms().getType().getMmaLayout().getWarpSlices();
+  unsigned slices = op.getTerms().getType().getFragments().getWarpSlices();
   unsigned threads = cast<tile::LinearLayoutAttr>(type.getLayout()).getThreads();
   unsigned ofLane = rows / groupsOfLanes, across = columns / groupsOfLanes;
   Value *base = parts[op.getScratch()].front();

@@ -8,13 +8,15 @@
 //
 // A tile has a slot for each element, a span two (its first point and its end), a state two for
 // each row: what it has accumulated, in double, and the position of the winner, or how many values
-// it has seen. Blocks of a kernel are points of a parallel.
+// it has seen; of logsumexp the largest value and the sum of exponentials from there. Blocks of a
+// kernel are points of a parallel.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/interpreter/Impl.h"
 #include "ir/interpreter/Points.h"
 #include "ir/tile/Tile.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/bit.h"
 #include <cmath>
 #include <limits>
 
@@ -143,6 +145,15 @@ void take(ReduceKind kind, double &best, int64_t &seen, float value, int64_t pos
   case ReduceKind::Prod:
     best *= value;
     break;
+  case ReduceKind::LogSumExp: {
+    auto sum = llvm::bit_cast<double>(seen);
+    double before = best;
+    best = std::isnan(before) || std::isnan(value) ? std::numeric_limits<double>::quiet_NaN()
+                                                   : std::max<double>(before, value);
+    double origin = std::isinf(best) ? 0 : best;
+    seen = llvm::bit_cast<int64_t>(sum * std::exp(before - origin) + std::exp(value - origin));
+    return;
+  }
   default: {
     // NaN wins against all numbers; of two zeros, which argmax takes for equal, the better sign.
     bool better = isMax ? value > best : value < best;
@@ -158,6 +169,11 @@ void take(ReduceKind kind, double &best, int64_t &seen, float value, int64_t pos
     ++seen;
 }
 
+/// Of the sum of exponentials from the largest value.
+double logarithm(double largest, double sum) {
+  return std::isinf(largest) ? largest : largest + std::log(sum);
+}
+
 double identityOf(ReduceKind kind) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   switch (kind) {
@@ -165,6 +181,7 @@ double identityOf(ReduceKind kind) {
     return 1;
   case ReduceKind::Max:
   case ReduceKind::ArgMax:
+  case ReduceKind::LogSumExp:
     return -infinity;
   case ReduceKind::Min:
   case ReduceKind::ArgMin:
@@ -266,11 +283,15 @@ static bool compileTileValues(Compiler &compiler, Operation *op, Code &nodes) {
         Slot from = compiler.slotOf(finish.getState()), to = compiler.slotOf(finish.getResult());
         tile::StateType type = finish.getState().getType();
         unsigned rows = type.getRows();
-        bool isArg = type.getResultType() != type.getElementType();
+        bool isArg = type.getResultType() != type.getElementType(),
+             isLogarithm = type.getKind() == ReduceKind::LogSumExp;
         nodes.push_back(makeNode(loc, [=](Frame &frame, const Node *) {
           for (unsigned row = 0; row < rows; ++row) {
             if (isArg)
               frame.slots[to + row] = frame.slots[from + rows + row];
+            else if (isLogarithm)
+              frame.set(to + row, float(logarithm(frame.get<double>(from + row),
+                                                  frame.get<double>(from + rows + row))));
             else
               frame.set(to + row, float(frame.get<double>(from + row)));
           }

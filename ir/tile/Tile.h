@@ -18,6 +18,30 @@
 #include "ir/tile/TileEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/tile/TileAttributes.h.inc"
+
+namespace tegula::tile {
+
+/// The layout of accumulators, `#tile.mma` or `#tile.wgmma`: which warps have which fragments of
+/// 16 x 8 of a tile.
+class FragmentLayout : public mlir::Attribute {
+public:
+  using Attribute::Attribute;
+  static bool classof(mlir::Attribute attribute) {
+    return llvm::isa<MmaLayoutAttr, WgmmaLayoutAttr>(attribute);
+  }
+
+  int64_t getWarpRows() const;
+  int64_t getWarpColumns() const;
+  int64_t getWarpSlices() const;
+  int64_t getThreads() const;
+  /// Whether warps have slices of the sum.
+  bool isSliced() const { return getWarpSlices() > 1; }
+  /// Whether products are under way until they are waited for.
+  bool isAsynchronous() const { return llvm::isa<WgmmaLayoutAttr>(*this); }
+};
+
+} // namespace tegula::tile
+
 #define GET_TYPEDEF_CLASSES
 #include "ir/tile/TileTypes.h.inc"
 

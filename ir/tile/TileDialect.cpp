@@ -84,6 +84,31 @@ LogicalResult MmaLayoutAttr::verify(EmitError emitError, int64_t warpRows, int64
   return success();
 }
 
+LogicalResult WgmmaLayoutAttr::verify(EmitError emitError, int64_t warpgroups) {
+  constexpr int64_t maxWarpgroups = 8;
+  if (warpgroups < 1 || warpgroups > maxWarpgroups)
+    return emitError() << "expected 1 to " << maxWarpgroups << " warpgroups";
+  return success();
+}
+
+int64_t FragmentLayout::getWarpRows() const {
+  if (auto wgmma = dyn_cast<WgmmaLayoutAttr>(*this))
+    return wgmma.getWarpgroups() * WgmmaLayoutAttr::warps;
+  return cast<MmaLayoutAttr>(*this).getWarpRows();
+}
+int64_t FragmentLayout::getWarpColumns() const {
+  auto mma = dyn_cast<MmaLayoutAttr>(*this);
+  return mma ? mma.getWarpColumns() : 1;
+}
+int64_t FragmentLayout::getWarpSlices() const {
+  auto mma = dyn_cast<MmaLayoutAttr>(*this);
+  return mma ? mma.getWarpSlices() : 1;
+}
+int64_t FragmentLayout::getThreads() const {
+  constexpr int64_t warpThreads = 32;
+  return getWarpRows() * getWarpColumns() * getWarpSlices() * warpThreads;
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -107,7 +132,16 @@ static void printLayout(AsmPrinter &printer, Attribute layout) {
 
 /// The tile's warps have whole fragments of 16 x 8; of slices, lanes have whole rows of operands.
 static LogicalResult verifyLayout(EmitError emitError, llvm::ArrayRef<int64_t> shape,
-                                  MmaLayoutAttr layout) {
+                                  FragmentLayout layout) {
+  if (layout && layout.isAsynchronous()) {
+    using Wgmma = WgmmaLayoutAttr;
+    if (shape[0] != cast<Wgmma>(layout).getWarpgroups() * Wgmma::rows ||
+        (shape.size() == 2 && (shape[1] % Wgmma::columnUnit != 0 || shape[1] > Wgmma::maxColumns)))
+      return emitError() << "expected " << Wgmma::rows << " rows for each warpgroup of the layout, "
+                         << "and a multiple of " << Wgmma::columnUnit << " columns up to "
+                         << Wgmma::maxColumns;
+    return success();
+  }
   if (layout && layout.isSliced())
     return shape.size() == 2 && shape[0] % 8 == 0
                ? success()
@@ -131,8 +165,8 @@ Type TileType::parse(AsmParser &parser) {
                     layout);
 }
 
-MmaLayoutAttr TileType::getMmaLayout() const {
-  return dyn_cast_or_null<MmaLayoutAttr>(getLayout());
+FragmentLayout TileType::getFragments() const {
+  return dyn_cast_or_null<FragmentLayout>(getLayout());
 }
 
 void TileType::print(AsmPrinter &printer) const {
@@ -149,16 +183,16 @@ LogicalResult TileType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shap
     return failure();
   if (!tgl::isElementType(element))
     return emitError() << "expected an element type of tensors, found " << element;
-  if (layout && !isa<MmaLayoutAttr, LinearLayoutAttr>(layout))
-    return emitError() << "expected #tile.mma or #tile.linear, found " << layout;
-  return verifyLayout(emitError, shape, dyn_cast_or_null<MmaLayoutAttr>(layout));
+  if (layout && !isa<FragmentLayout, LinearLayoutAttr>(layout))
+    return emitError() << "expected #tile.mma, #tile.wgmma or #tile.linear, found " << layout;
+  return verifyLayout(emitError, shape, dyn_cast_or_null<FragmentLayout>(layout));
 }
 
 Type StateType::parse(AsmParser &parser) {
   llvm::StringRef word;
   llvm::SmallVector<int64_t> rows;
   Type element;
-  MmaLayoutAttr layout;
+  FragmentLayout layout;
   llvm::SMLoc location = parser.getCurrentLocation();
   if (parser.parseLess() || parser.parseKeyword(&word) || parser.parseComma() ||
       parser.parseDimensionList(rows, /*allowDynamic=*/false) || parser.parseType(element) ||
@@ -180,12 +214,12 @@ void StateType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult StateType::verify(EmitError emitError, tgl::ReduceKind kind, int64_t rows,
-                                Type element, MmaLayoutAttr layout) {
+                                Type element, FragmentLayout layout) {
   using tgl::ReduceKind;
   if (failed(verifyShape(emitError, {rows}, 1, 1)))
     return failure();
   if (!llvm::is_contained({ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min,
-                           ReduceKind::ArgMax, ReduceKind::ArgMin},
+                           ReduceKind::ArgMax, ReduceKind::ArgMin, ReduceKind::LogSumExp},
                           kind))
     return emitError() << "no state for reductions " << tgl::stringifyReduceKind(kind);
   if (!element.isF32())

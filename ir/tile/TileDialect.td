@@ -68,6 +68,22 @@ def MmaLayoutAttr : Tile_Attr<"MmaLayout", "mma"> {
   }];
 }
 
+def WgmmaLayoutAttr : Tile_Attr<"WgmmaLayout", "wgmma"> {
+  let summary = "the accumulators of wgmma, over warpgroups one above the other";
+  let description = [{
+    `#tile.wgmma<2>`: two warpgroups of 128 threads, each with 64 rows and all columns of the tile; 8 to 256 of them.
+    A warp has 16 rows, a lane in them what it has in `#tile.mma<8x1>` (codegen/nvgpu/Wgmma.h). Products of such accumulators
+    are under way while the warps go on: what `tile.mma` gives may be added to by another one, go around loops, and be
+    waited for; `tile.ready` makes values of it.
+  }];
+  let parameters = (ins "int64_t":$warpgroups);
+  let assemblyFormat = "`<` $warpgroups `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t warps = 4, rows = 64, columnUnit = 8, maxColumns = 256; ///< of a warpgroup
+  }];
+}
+
 def LinearLayoutAttr : Tile_Attr<"LinearLayout", "linear"> {
   let summary = "threads take elements in turn";
   let description = [{
@@ -102,7 +118,7 @@ def TileType : Tile_Type<"Tile", "tile"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Null where it has none, or another.
-    ::tegula::tile::MmaLayoutAttr getMmaLayout() const;
+    ::tegula::tile::FragmentLayout getFragments() const;
   }];
 }
 
@@ -114,7 +130,7 @@ def StateType : Tile_Type<"State", "state"> {
     of its own, of the columns that it holds, which `tile.finish` combines.
   }];
   let parameters = (ins "::tegula::tgl::ReduceKind":$kind, "int64_t":$rows, "::mlir::Type":$elementType,
-                        OptionalParameter<"::tegula::tile::MmaLayoutAttr">:$layout);
+                        OptionalParameter<"::tegula::tile::FragmentLayout">:$layout);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -124,17 +140,22 @@ def StateType : Tile_Type<"State", "state"> {
 }
 
 def SharedType : Tile_Type<"Shared", "shared"> {
-  let summary = "a tile in shared memory, as an operand of mma.sync";
+  let summary = "a tile in shared memory, as an operand of a product";
   let description = [{
     `!tile.shared<128x64xbf16, k_major>`: M (or N) by K.
     Lines of memory run along K where it is `k_major`, else along M or N (`mn_major`); 16-byte
     chunks of a line are exchanged so that ldmatrix has no bank conflicts
-    (codegen/nvgpu/Mma.h, MmaSharedLayout). A line along K has 128 bytes; there are any number of lines.
+    (codegen/nvgpu/Mma.h, MmaSharedLayout). A line along K has 128 bytes; there are any number of lines, in the order that
+    the swizzle of 128 bytes of wgmma and TMA wants (codegen/nvgpu/Wgmma.h, WgmmaSharedLayout).
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "bool":$kMajor);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
-  let extraClassDeclaration = "int64_t getBytes() const;";
+  let extraClassDeclaration = [{
+    int64_t getBytes() const;
+    /// Bytes after which the exchange of chunks begins anew: its place is a multiple.
+    static constexpr int64_t alignment = 1024;
+  }];
 }
 
 def RingType : Tile_Type<"Ring", "ring"> {

@@ -317,8 +317,17 @@ def Tile_AwaitOp : Tile_Op<"await"> {
 
 def Tile_BarrierOp : Tile_Op<"barrier"> {
   let summary = "all threads of the block synchronise; what they wrote to shared memory is seen";
-  let description = "`tile.barrier`.";
-  let assemblyFormat = "attr-dict";
+  let description = [{
+    `tile.barrier`, or `tile.barrier publish`: products of wgmma see it too, which read shared memory on a way of their
+    own (a proxy; codegen/async/Async.h).
+  }];
+  let arguments = (ins UnitAttr:$publish);
+  let builders = [OpBuilder<(ins CArg<"bool", "false">:$publish), [{
+    if (publish)
+      $_state.addAttribute(getPublishAttrName($_state.name), $_builder.getUnitAttr());
+  }]>];
+  let skipDefaultBuilders = 1;
+  let assemblyFormat = "(`publish` $publish^)? attr-dict";
 }
 
 def Tile_StageOp : Tile_Op<"stage", [Pure, IndexedOp]> {
@@ -414,7 +423,7 @@ def Tile_SumWarpsOp : Tile_Op<"sum_warps"> {
 }
 
 def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
-  let summary = "c + a b^T by mma.sync, of operands in shared memory, or a in registers";
+  let summary = "c + a b^T by tensor cores, of operands in shared memory, or a in registers";
   let description = [{
     ```mlir
     %n = tile.mma %a, %b, %c : !tile.shared<128x64xbf16, k_major>, !tile.shared<64x64xbf16, k_major>,
@@ -428,12 +437,36 @@ def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["c", "result"]>]> {
 
     Where the accumulators have layout `#tile.mma<1x1x8>` both factors are a `tile.operand` in registers, of that layout;
     a thread computes their elements as it multiplies them.
+
+    Where they have layout `#tile.wgmma<2>` the op starts the product, and the result is under way: shared memory is read
+    until it is waited for.
   }];
   let arguments = (ins AnyTypeOf<[SharedType, TileType]>:$a, AnyTypeOf<[SharedType, TileType]>:$b, TileType:$c, UnitAttr:$split);
   let results = (outs TileType:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$c,
                                  CArg<"bool", "false">:$split)>];
   let assemblyFormat = "(`split` $split^)? $a `,` $b `,` $c attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `,` qualified(type($c))";
+  let hasVerifier = 1;
+}
+
+def Tile_AwaitProductsOp : Tile_Op<"await_products"> {
+  let summary = "waits until the product that sums are of has read its operands";
+  let description = [{
+    `tile.await_products %c : !tile.tile<128x256xf32, #tile.wgmma<2>>`: products that were started after it may go on.
+    Nothing is waited for of values that are not under way.
+  }];
+  let arguments = (ins TileType:$sums);
+  let assemblyFormat = "$sums attr-dict `:` qualified(type($sums))";
+  let hasVerifier = 1;
+}
+
+def Tile_ReadyOp : Tile_Op<"ready", [AllTypesMatch<["sums", "result"]>]> {
+  let summary = "sums of products that were under way";
+  let description = "`%s = tile.ready %c : !tile.tile<128x256xf32, #tile.wgmma<2>>`: waits for them.";
+  let arguments = (ins TileType:$sums);
+  let results = (outs TileType:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$sums), "build($_builder, $_state, sums.getType(), sums);">];
+  let assemblyFormat = "$sums attr-dict `:` qualified(type($sums))";
   let hasVerifier = 1;
 }
 

@@ -155,7 +155,7 @@ static LogicalResult verifyPoints(PointsOp op, llvm::ArrayRef<int64_t> shape, Ty
   llvm::SmallVector<Type> arguments(shape.size(), IndexType::get(op.getContext()));
   for (Value input : op.getInputs()) {
     auto type = cast<TileType>(input.getType());
-    MmaLayoutAttr layout = type.getMmaLayout();
+    FragmentLayout layout = type.getFragments();
     bool hasFewer = isa<OperandOp>(op) && layout && layout.isSliced() && shape.size() == 2 &&
                     type.getShape()[0] == shape[0] && shape[1] % type.getShape()[1] == 0;
     if (!hasFewer && type.getShape() != shape.take_front(type.getShape().size()))
@@ -252,7 +252,7 @@ void VectorsOp::print(OpAsmPrinter &printer) {
   printPoint(printer, *this);
 }
 LogicalResult VectorsOp::verify() {
-  MmaLayoutAttr layout = getType().getMmaLayout();
+  FragmentLayout layout = getType().getFragments();
   if (!layout || !layout.isSliced())
     return emitOpError() << "expected a layout of warps with slices, found " << getType();
   ReadOp read = getYielded() ? getRead() : ReadOp();

@@ -69,7 +69,7 @@ static LogicalResult verifySliced(MmaOp op) {
   }
   auto a = cast<TileType>(op.getA().getType()), b = cast<TileType>(op.getB().getType());
   // A lane takes four points of the sum for each product.
-  int64_t lanes = 4 * op.getType().getMmaLayout().getWarpSlices();
+  int64_t lanes = 4 * op.getType().getFragments().getWarpSlices();
   if (op.getSplit() || a.getElementType().isF32() || a.getShape()[0] % 16 != 0 ||
       a.getShape()[1] % (4 * lanes) != 0)
     return op.emitOpError() << "expected operands of 16 bits, of 16 rows and " << 4 * lanes
@@ -78,10 +78,27 @@ static LogicalResult verifySliced(MmaOp op) {
                        op.getType());
 }
 
+/// Both factors are in shared memory, of 16 bits, with lines along the sum.
+static LogicalResult verifyAsynchronous(MmaOp op) {
+  for (Value factor : {op.getA(), op.getB()}) {
+    auto type = dyn_cast<SharedType>(factor.getType());
+    if (!type || !type.getKMajor() || type.getElementType().isF32())
+      return op.emitOpError() << "expected factors of 16 bits in shared memory, k_major, found "
+                              << factor.getType();
+  }
+  if (op.getSplit())
+    return op.emitOpError("expected factors that are not split");
+  auto a = cast<SharedType>(op.getA().getType()), b = cast<SharedType>(op.getB().getType());
+  return verifyProduct(op, a.getShape(), a.getElementType(), b.getShape(), b.getElementType(),
+                       op.getType());
+}
+
 LogicalResult MmaOp::verify() {
-  MmaLayoutAttr layout = getType().getMmaLayout();
+  FragmentLayout layout = getType().getFragments();
   if (!layout)
-    return emitOpError() << "expected sums in a layout of mma, found " << getType();
+    return emitOpError() << "expected sums in a layout of mma or wgmma, found " << getType();
+  if (layout.isAsynchronous())
+    return verifyAsynchronous(*this);
   if (layout.isSliced())
     return verifySliced(*this);
   auto bType = dyn_cast<SharedType>(getB().getType());
@@ -103,17 +120,26 @@ LogicalResult MmaOp::verify() {
   return verifyProduct(*this, shape, element, bType.getShape(), bType.getElementType(), getType());
 }
 
+static LogicalResult verifyUnderWay(Operation *op, TileType sums) {
+  if (!sums.getFragments() || !sums.getFragments().isAsynchronous())
+    return op->emitOpError() << "expected sums in a layout of wgmma, found " << sums;
+  return success();
+}
+
+LogicalResult AwaitProductsOp::verify() { return verifyUnderWay(*this, getSums().getType()); }
+LogicalResult ReadyOp::verify() { return verifyUnderWay(*this, getSums().getType()); }
+
 void SumWarpsOp::build(OpBuilder &builder, OperationState &state, Value terms, Value scratch) {
   auto type = cast<TileType>(terms.getType());
   state.addOperands({terms, scratch});
   state.addTypes(
       TileType::get(builder.getContext(), type.getShape(), type.getElementType(),
-                    LinearLayoutAttr::get(builder.getContext(), type.getMmaLayout().getThreads())));
+                    LinearLayoutAttr::get(builder.getContext(), type.getFragments().getThreads())));
 }
 
 LogicalResult SumWarpsOp::verify() {
   TileType terms = getTerms().getType();
-  MmaLayoutAttr layout = terms.getMmaLayout();
+  FragmentLayout layout = terms.getFragments();
   if (!layout || !layout.isSliced() || terms.getShape().size() != 2 ||
       !terms.getElementType().isF32())
     return emitOpError() << "expected accumulators of warps with slices, found " << terms;
@@ -136,7 +162,7 @@ LogicalResult tile::ReduceOp::verify() {
   if (value.getElementType() != state.getElementType() || value.getLayout() != state.getLayout())
     return emitOpError("expected a tile of the state's elements and layout");
   // States of several warps would have to be combined through shared memory.
-  if (state.getLayout() && cast<MmaLayoutAttr>(state.getLayout()).getWarpColumns() != 1)
+  if (state.getLayout() && state.getLayout().getWarpColumns() != 1)
     return emitOpError() << "expected warps one above the other, found " << state;
   return success();
 }

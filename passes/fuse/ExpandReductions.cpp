@@ -8,6 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Outline.h"
+#include "strategies/product_reduction/plan/ProductReduction.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -274,15 +275,32 @@ static Value expand(Operation *op, Prover *keep) {
 namespace {
 struct ExpandReductionsPass
     : Counted<tegula::impl::ExpandReductionsPassBase<ExpandReductionsPass>> {
-  using Counted::Counted;
+  using Base = Counted<tegula::impl::ExpandReductionsPassBase<ExpandReductionsPass>>;
+  using Base::Base;
+
+  /// Whether a strategy reduces the product's columns that the logsumexp runs over.
+  bool isKept(Operation *op, const TargetInfo &machine) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    auto statement = dyn_cast<ParallelOp>(op->getParentOp());
+    if (!keepLogSumExps || !reduce || reduce.getKind() != ReduceKind::LogSumExp || !statement)
+      return false;
+    Matched<ProductReductionPlan> plan = planProductReduction(statement);
+    if (!plan)
+      return false;
+    Matched<ProductReductionShape> shape = chooseProductReductionShape(*plan, machine, tensorTile);
+    return shape && beatsStoredProduct(*plan, *shape);
+  }
 
   void runOnOperation() override {
+    FailureOr<TargetInfo> machine = parseTarget(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
     Prover prover(sizeFacts(getOperation()));
     // Innermost first: an outer expansion clones what it holds, which is then simple already.
     SmallVector<Operation *> ops;
     getOperation().walk<WalkOrder::PostOrder>([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops) {
-      if (!isExpanded(op))
+      if (!isExpanded(op) || isKept(op, *machine))
         continue;
       storeLongBody(op, prover);
       if (Value value = expand(op, keepExponentials ? &prover : nullptr)) {

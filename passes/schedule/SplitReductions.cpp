@@ -11,6 +11,7 @@
 #include "passes/analysis/SameValue.h"
 #include "strategies/ScheduleBlock.h"
 #include "strategies/contraction/plan/TensorTile.h"
+#include "strategies/product_reduction/plan/ProductReduction.h"
 #include "strategies/skinny_product/plan/SkinnyProduct.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -32,6 +33,7 @@ static bool isSplittable(ReduceOp reduce) {
   case ReduceKind::Min:
   case ReduceKind::Any:
   case ReduceKind::All:
+  case ReduceKind::LogSumExp:
     return true;
   case ReduceKind::Var:
     return !reduce.getUnbiased() && !reduce.getFiltered();
@@ -93,9 +95,13 @@ struct Pieces {
 };
 
 struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<SplitReductionsPass>> {
-  using Counted::Counted;
+  using Base = Counted<tegula::impl::SplitReductionsPassBase<SplitReductionsPass>>;
+  using Base::Base;
 
   void runOnOperation() override {
+    FailureOr<TargetInfo> machine = parseTarget(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
     bool keepsRows = settingOf(scheduleSettings(getOperation()), "cluster").has_value();
     for (ParallelOp statement : outermostStatements(getOperation())) {
       if (chooseTile(statement) || isSkinnyProduct(statement)) // splits its sums itself
@@ -103,9 +109,11 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
       if (keepsRows) // with the rest of the statement, as the program asks
         continue;
       SmallVector<ReduceOp> reductions(statement.getBody().getOps<ReduceOp>());
+      std::optional<int64_t> columns = columnsOfPiece(statement, *machine);
       std::optional<Pieces> pieces; // of the reductions before, for others that read the same
       for (ReduceOp reduce : reductions)
-        if (std::optional<Cut> cut = chooseCut(statement, reduce))
+        if (std::optional<Cut> cut =
+                columns ? cutColumns(reduce, *columns) : chooseCut(statement, reduce))
           if (split(statement, reduce, *cut, pieces))
             count("reductions split");
     }
@@ -113,6 +121,26 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
 
   static constexpr int64_t waves = 4;
   static constexpr int64_t longPart = 131072; ///< terms
+
+  /// Columns of a piece of the products that the statement reduces; nothing: they are not cut. An
+  /// argmax would need the product twice, for the place and for the term there.
+  std::optional<int64_t> columnsOfPiece(ParallelOp statement, const TargetInfo &machine) {
+    if (!productReductions)
+      return std::nullopt;
+    Matched<ProductReductionPlan> plan = planProductReduction(statement);
+    if (!plan || llvm::any_of(plan->reductions, [](const ReducedProduct &one) {
+          ReduceOp reduce = one.reduce;
+          return !isSplittable(reduce) || findsAddress(reduce);
+        }))
+      return std::nullopt;
+    Matched<ProductReductionShape> shape = chooseProductReductionShape(*plan, machine, tensorTile);
+    return shape ? chooseColumnsOfPiece(*plan, *shape, machine) : std::nullopt;
+  }
+
+  static std::optional<Cut> cutColumns(ReduceOp reduce, int64_t columns) {
+    int64_t pieces = llvm::divideCeil(*knownPoints(reduce, 0), columns);
+    return pieces > 1 ? std::optional(Cut{0, pieces, columns, /*rows=*/true}) : std::nullopt;
+  }
 
   std::optional<Cut> chooseCut(ParallelOp statement, ReduceOp reduce) {
     std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));

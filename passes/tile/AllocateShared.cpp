@@ -29,7 +29,11 @@ struct Lifetime {
 };
 } // namespace
 
-static constexpr int64_t alignment = 128; // all banks
+/// All banks, or the period of what is exchanged.
+static int64_t alignmentOf(tile::AllocOp alloc) {
+  constexpr int64_t banks = 128;
+  return isa<tile::ScratchType>(alloc.getType()) ? banks : tile::SharedType::alignment;
+}
 
 static SmallVector<Lifetime> lifetimes(tile::KernelOp kernel) {
   Block &block = kernel.getBody().front();
@@ -72,7 +76,7 @@ static int64_t allocate(MutableArrayRef<Lifetime> all) {
       moved = false;
       for (const Lifetime &other : before)
         if (overlap(one, other) && meets(other)) {
-          one.offset = llvm::alignTo(other.end(), alignment);
+          one.offset = llvm::alignTo(other.end(), alignmentOf(one.alloc));
           moved = true;
         }
     }
@@ -80,7 +84,7 @@ static int64_t allocate(MutableArrayRef<Lifetime> all) {
       if (one.first && other.first && meets(other))
         barriers.insert(one.first->isBeforeInBlock(other.first) ? other.first : one.first);
     one.alloc.setOffset(one.offset);
-    bytes = std::max<int64_t>(bytes, llvm::alignTo(one.end(), alignment));
+    bytes = std::max<int64_t>(bytes, llvm::alignTo(one.end(), alignmentOf(one.alloc)));
   }
   for (Operation *op : barriers) {
     OpBuilder builder(op);

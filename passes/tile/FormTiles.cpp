@@ -35,19 +35,17 @@ public:
   void run() {
     auto launch = op->getParentOfType<tgl::LaunchOp>();
     auto axes = cast<tgl::AxesOp>(op.getOperation());
-    SmallVector<tgl::AxisSpec> grid;
+    SmallVector<tgl::AxisSpec> grid; // in the order of the statement
     tgl::AxisRange rowRange = getAxisRange(axes, plan.rows);
     for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
-      if (axis != plan.rows)
-        grid.push_back(getAxisSpec(axes, axis));
+      grid.push_back(getAxisSpec(axes, axis));
     ValueExpr numRows = rowRange.hi - rowRange.lo;
-    grid.push_back({"t", 0, ValueExpr::floorDiv(numRows + (shape.rows - 1), shape.rows)});
+    grid[plan.rows] = {"t", 0, ValueExpr::floorDiv(numRows + (shape.rows - 1), shape.rows)};
     auto kernel = tile::KernelOp::create(builder, loc, launch.getName(), grid);
-    unsigned next = 0;
     for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
       if (axis != plan.rows)
-        outside.map(op.getAxes()[axis], kernel.getBody().getArgument(next++));
-    Value number = kernel.getBody().getArgument(next);
+        outside.map(op.getAxes()[axis], kernel.getBody().getArgument(axis));
+    Value number = kernel.getBody().getArgument(plan.rows);
 
     builder.setInsertionPointToStart(&kernel.getBody().front());
     rows = tile::SpanOp::create(builder, loc, shape.rows,

@@ -22,8 +22,8 @@ namespace tegula {
 } // namespace tegula
 
 namespace {
-/// A loop whose steps are `barrier`, copies, `commit`, `await`, `barrier`, products, and loops
-/// around it that have nothing else to do with shared memory.
+/// A loop whose steps are `barrier`, copies, `commit`, `await`, `barrier`, products and waits for
+/// them, and loops around it that have nothing else to do with shared memory.
 class Nest {
 public:
   /// Nothing where the loop is no such.
@@ -46,6 +46,17 @@ public:
   }
 
   tile::ForOp outermost() const { return loops.front(); }
+
+  /// Whether products are under way when their step ends.
+  bool isAsynchronous() const { return !productWaits.empty(); }
+
+  /// Registers of a block that the sums of its products take.
+  int64_t accumulators() const {
+    int64_t elements = 0;
+    for (tile::AwaitProductsOp wait : productWaits)
+      elements += wait.getSums().getType().getShape()[0] * wait.getSums().getType().getShape()[1];
+    return elements;
+  }
 
   /// Bytes of a step's operands.
   int64_t stageBytes() const {
@@ -70,11 +81,15 @@ public:
   void pipeline(unsigned stages);
 
 private:
+  /// Steps that copies are ahead of products: the stage that they go to has been left.
+  unsigned numAhead(unsigned stages) const { return stages - (isAsynchronous() ? 2 : 1); }
+
   SmallVector<tile::ForOp> loops; ///< outermost first
   SmallVector<tile::CopyOp> copies;
   SmallVector<tile::BarrierOp> barriers; ///< before the copies, before the products
   tile::CommitOp commit;
   tile::AwaitOp await;
+  SmallVector<tile::AwaitProductsOp> productWaits; ///< one behind each product
   llvm::SetVector<Operation *> needed; ///< ops of the loops that copies use, definitions first
   DenseMap<Operation *, Value> rings;  ///< by copy
 
@@ -86,7 +101,7 @@ private:
   bool isAlone() const;
   bool canGoAhead();
   bool isNeeded(Value value);
-  tile::AdvanceOp start(OpBuilder &builder, ValueRange from, Value &token);
+  Value start(OpBuilder &builder, tile::AdvanceOp advance);
   void carry(ValueRange values);
   SmallVector<Value> step(ValueRange carried, unsigned stages);
 };
@@ -103,12 +118,22 @@ bool Nest::matchStep(tile::ForOp inner) {
       commit = one;
     else if (auto one = dyn_cast<tile::AwaitOp>(op); one && !await)
       await = one;
+    else if (auto wait = dyn_cast<tile::AwaitProductsOp>(op))
+      productWaits.push_back(wait);
     else if (!isPure(&op) && !isa<tile::MmaOp, tile::MapOp, tile::OperandOp>(op))
       return false;
   }
   if (barriers.size() != 2 || copies.empty() || !commit || !await ||
       await.getToken() != commit.getResult() || !await->isBeforeInBlock(barriers[1]))
     return false;
+  // A product goes on from that of the step before, which therefore has ended when it is waited
+  // for.
+  for (tile::AwaitProductsOp wait : productWaits) {
+    auto product = wait.getSums().getDefiningOp<tile::MmaOp>();
+    if (!product || product->getBlock() != wait->getBlock() ||
+        !llvm::is_contained(inner.getIterArgs(), product.getC()))
+      return false;
+  }
   for (tile::CopyOp copy : copies) {
     tile::AllocOp alloc = allocOf(copy);
     if (!alloc || !isa<tile::SharedType>(alloc.getType()) || copy->isBeforeInBlock(barriers[0]) ||
@@ -129,7 +154,7 @@ bool Nest::matchStep(tile::ForOp inner) {
 bool Nest::isAlone() const {
   tile::ForOp outer = loops[0], inside = loops[1];
   for (Operation &op : outer.getBody().front().without_terminator())
-    if (&op != inside && !isPure(&op) && !isa<tile::MapOp>(op))
+    if (&op != inside && !isPure(&op) && !isa<tile::MapOp, tile::ReadyOp>(op))
       return false;
   return llvm::none_of(inside.getIndices(), [&](Value index) {
     return outer.getBody().isAncestor(index.getParentRegion());
@@ -164,10 +189,9 @@ bool Nest::isNeeded(Value value) {
   return true;
 }
 
-/// Starts the copies of the first step, or the one after `from`, where there is such.
-tile::AdvanceOp Nest::start(OpBuilder &builder, ValueRange from, Value &token) {
+/// Starts the copies of a step, where there is one; their token.
+Value Nest::start(OpBuilder &builder, tile::AdvanceOp advance) {
   Location loc = outermost()->getLoc();
-  auto advance = tile::AdvanceOp::create(builder, loc, loops, from);
   auto ifExists = tile::IfOp::create(builder, loc, advance.getExists());
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -185,8 +209,7 @@ tile::AdvanceOp Nest::start(OpBuilder &builder, ValueRange from, Value &token) {
       builder.clone(*copy, own);
     }
   }
-  token = tile::CommitOp::create(builder, loc, tile::TokenType::get(builder.getContext()));
-  return advance;
+  return tile::CommitOp::create(builder, loc, tile::TokenType::get(builder.getContext()));
 }
 
 /// Gives all loops these values to carry, behind their own.
@@ -213,18 +236,33 @@ void Nest::carry(ValueRange values) {
 SmallVector<Value> Nest::step(ValueRange carried, unsigned stages) {
   OpBuilder builder(barriers[1]);
   Location loc = barriers[1].getLoc();
-  ValueRange tokens = carried.take_front(stages - 1);
+  unsigned distance = numAhead(stages);
+  ValueRange tokens = carried.take_front(distance);
   tile::AwaitOp::create(builder, loc, tokens.front());
-  // All have what they waited for, and have left the step before.
-  tile::BarrierOp::create(builder, loc);
+  // All have what they waited for, and have left the step before, or the one before that.
+  tile::BarrierOp::create(builder, loc, barriers[1].getPublish());
+  auto ahead =
+      tile::AdvanceOp::create(builder, outermost()->getLoc(), loops, carried.drop_front(distance));
   Value token;
-  tile::AdvanceOp ahead = start(builder, carried.drop_front(stages - 1), token);
+  if (!isAsynchronous())
+    token = start(builder, ahead);
   for (tile::CopyOp copy : copies) {
-    // The step before `ahead` by stages - 1 is the one after it, round the ring.
-    Value stage = tile::StageOp::create(builder, loc, rings.lookup(copy),
-                                        ValueExpr(ahead.getNumber()) + ValueExpr(int64_t(1)));
+    // The step that is before `ahead` by the distance, round the ring.
+    Value stage =
+        tile::StageOp::create(builder, loc, rings.lookup(copy),
+                              ValueExpr(ahead.getNumber()) + ValueExpr(int64_t(stages - distance)));
     copy.getTarget().replaceUsesWithIf(
         stage, [&](OpOperand &use) { return isa<tile::MmaOp>(use.getOwner()); });
+  }
+  if (isAsynchronous()) {
+    // Copies while the product runs, then a wait for that of the step before.
+    builder.setInsertionPointAfter(productWaits.back());
+    token = start(builder, ahead);
+    for (tile::AwaitProductsOp wait : productWaits) {
+      auto product = wait.getSums().getDefiningOp<tile::MmaOp>();
+      tile::AwaitProductsOp::create(builder, wait.getLoc(), product.getC());
+      wait->erase();
+    }
   }
   await->erase();
   commit->erase();
@@ -260,8 +298,9 @@ void Nest::pipeline(unsigned stages) {
   if (isa<tile::ForOp>(outermost()->getParentOp()))
     tile::BarrierOp::create(builder, loc);
   SmallVector<Value> carried, last;
-  for (unsigned stage = 0; stage + 1 < stages; ++stage) {
-    tile::AdvanceOp advance = start(builder, last, carried.emplace_back());
+  for (unsigned step = 0; step < numAhead(stages); ++step) {
+    auto advance = tile::AdvanceOp::create(builder, loc, loops, last);
+    carried.push_back(start(builder, advance));
     last = {advance.getNumber()};
     llvm::append_range(last, advance.getAt());
   }
@@ -289,14 +328,16 @@ static int64_t otherBytes(tile::KernelOp kernel, ArrayRef<Nest> nests) {
   return bytes;
 }
 
-/// As many stages as hide the latency of memory, or as fit; less than 2: none. Blocks of one warp
-/// share a multiprocessor with those of its other partitions.
+/// As many stages as hide the latency of memory, or as fit; 0: none. Blocks of one warp share a
+/// multiprocessor with those of its other partitions.
 static unsigned numStages(const Nest &nest, int64_t bytes, int64_t threads) {
-  constexpr int64_t usual = 4, warpThreads = 32;
-  const int64_t blocks = threads == warpThreads ? 4 : 2;
-  int64_t most = std::min(usual, nest.knownSteps().value_or(usual));
+  constexpr int64_t usual = 4, warpThreads = 32, registers = 65536;
+  const int64_t least = nest.isAsynchronous() ? 3 : 2;
+  const int64_t blocks = threads == warpThreads ? 4 : 2 * nest.accumulators() >= registers ? 1 : 2;
+  int64_t most = std::min(usual, nest.knownSteps().value_or(usual) + (least - 2));
   int64_t fit = bytes / blocks / nest.stageBytes();
-  return std::min(most, fit < 2 ? std::min<int64_t>(2, bytes / nest.stageBytes()) : fit);
+  int64_t stages = std::min(most, fit < least ? std::min(least, bytes / nest.stageBytes()) : fit);
+  return stages < least ? 0 : stages;
 }
 
 namespace {
@@ -325,7 +366,7 @@ struct PipelineLoopsPass : Counted<tegula::impl::PipelineLoopsPassBase<PipelineL
         counts.push_back(
             numStages(nest, bytes / together[placeOf(kernel, nest)], *kernel.getThreads()));
       for (auto [nest, stages] : llvm::zip_equal(nests, counts)) {
-        if (stages < 2)
+        if (!stages)
           continue;
         nest.pipeline(stages);
         count("loops pipelined");

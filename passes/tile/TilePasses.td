@@ -67,7 +67,9 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::tegula::tgl::KernelOp"> {
   let summary = "gives tiles their layouts, operands of products shared memory";
   let description = [{
     Results of products are in the accumulators of mma.sync, over warps one above the other, so that
-    a row is in four lanes of one warp; what is computed from them has the same layout. Operands are
+    a row is in four lanes of one warp; what is computed from them has the same layout. On sm_90a they are in those of
+    wgmma, over warpgroups of 64 rows, where all products have factors of 16 bits in shared memory, with lines along the sum,
+    and 128 to 256 columns: `tile.ready` makes values of the sums behind the loop in which they are under way. Operands are
     copied to shared memory, between barriers. A line there runs along the sum where memory does. A factor made of
     tiles stays in registers, and each warp has 16 rows then, not 32.
 
@@ -76,6 +78,7 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::tegula::tgl::KernelOp"> {
     *Stops*: at products whose sum is not in steps of 128 bytes (of 32 with a factor in registers and lines across the
     sum), or of f32 that is not split.
   }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }
 
@@ -104,12 +107,16 @@ def PipelineLoopsPass : Pass<"tile-pipeline", "::tegula::tgl::KernelOp"> {
     it starts those of the step N - 1 ahead into the stage that is free now, where there is such a step,
     and multiplies.
 
-    N is at most 4 and such that two blocks fit in a multiprocessor's shared memory, four of one warp, or one
-    where two would have no two stages.
+    Products of wgmma are under way until the next step's: a step starts its own, then the copies of the step N - 2 ahead, into
+    the stage of the step before the last, and waits for the last step's product, which has one more on its way behind it.
+
+    N is at most 4 and such that two blocks fit in a multiprocessor's shared memory, four of one warp, one whose
+    accumulators take half of the registers, or one where two would have too few stages.
 
     *Why here*: copies are asynchronous or not by now; shared memory has no places yet.
     *Rounding*: none.
-    *Stops*: at loops without asynchronous copies, with a single step, or that write tensors; at rings of less than two stages.
+    *Stops*: at loops without asynchronous copies, with a single step, or that write tensors; at rings of less than two stages,
+    three of wgmma.
     Where loops around have more than one loop inside, or bounds that depend on each other, the pipeline
     is of those within.
   }];

@@ -24,11 +24,13 @@ static Passes tilePasses() {
 }
 
 static Passes placePasses(const TargetInfo &target) {
+  AssignLayoutsPassOptions layoutOptions;
+  layoutOptions.target = target.text();
   PipelineLoopsPassOptions pipelineOptions;
   pipelineOptions.target = target.text();
   Passes passes;
   passes.push_back(createStreamOperandsPass());
-  passes.push_back(createAssignLayoutsPass());
+  passes.push_back(createAssignLayoutsPass(layoutOptions));
   passes.push_back(createChooseCopiesPass());
   passes.push_back(createPipelineLoopsPass(pipelineOptions));
   passes.push_back(createAllocateSharedPass());

@@ -175,7 +175,7 @@ func.func private @slice(!tile.tile<12x16xf32, #tile.mma<1x1x8>>)
 
 // -----
 
-// expected-error @+1 {{expected #tile.mma or #tile.linear, found 1 : i64}}
+// expected-error @+1 {{expected #tile.mma, #tile.wgmma or #tile.linear, found 1 : i64}}
 func.func private @other(!tile.tile<16x16xf32, 1 : i64>)
 
 // -----
@@ -226,5 +226,36 @@ func.func @places(%m: !tile.span<16>, %n: !tile.span<64>) {
     %c = arith.constant 1.0 : f32
     tile.yield %c : f32
   }
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected 64 rows for each warpgroup of the layout, and a multiple of 8 columns up to 256}}
+func.func private @warpgroups(!tile.tile<64x128xf32, #tile.wgmma<2>>)
+
+// -----
+
+// expected-error @+1 {{expected 64 rows for each warpgroup of the layout, and a multiple of 8 columns up to 256}}
+func.func private @wide(!tile.tile<64x264xf32, #tile.wgmma<1>>)
+
+// -----
+
+// expected-error @+1 {{expected 1 to 8 warpgroups}}
+func.func private @many(!tile.tile<576x8xf32, #tile.wgmma<9>>)
+
+// -----
+
+func.func @across(%a: !tile.shared<64x64xbf16, mn_major>, %b: !tile.shared<16x64xbf16, k_major>, %c: !tile.tile<64x16xf32, #tile.wgmma<1>>) {
+  // expected-error @+1 {{expected factors of 16 bits in shared memory, k_major, found '!tile.shared<64x64xbf16, mn_major>'}}
+  %0 = tile.mma %a, %b, %c : !tile.shared<64x64xbf16, mn_major>, !tile.shared<16x64xbf16, k_major>, !tile.tile<64x16xf32, #tile.wgmma<1>>
+  return
+}
+
+// -----
+
+func.func @ready(%c: !tile.tile<64x16xf32, #tile.mma<4x1>>) {
+  // expected-error @+1 {{expected sums in a layout of wgmma}}
+  %0 = tile.ready %c : !tile.tile<64x16xf32, #tile.mma<4x1>>
   return
 }

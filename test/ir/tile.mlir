@@ -83,6 +83,25 @@ tgl.kernel @placed(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in
   }
 }
 
+// CHECK-LABEL: tgl.kernel @warpgroups
+tgl.kernel @warpgroups() sizes [] {
+  tile.kernel "p" () attributes {threads = 128 : i64} {
+    %a = tile.alloc : !tile.shared<64x64xbf16, k_major>
+    %b = tile.alloc : !tile.shared<16x64xbf16, k_major>
+    %z = tile.zero : !tile.tile<64x16xf32, #tile.wgmma<1>>
+    // CHECK: tile.barrier publish
+    tile.barrier publish
+    // CHECK: %[[O:.*]] = tile.mma %{{.*}}, %{{.*}}, %{{.*}} : !tile.shared<64x64xbf16, k_major>, !tile.shared<16x64xbf16, k_major>, !tile.tile<64x16xf32, #tile.wgmma<1>>
+    %o = tile.mma %a, %b, %z : !tile.shared<64x64xbf16, k_major>, !tile.shared<16x64xbf16, k_major>, !tile.tile<64x16xf32, #tile.wgmma<1>>
+    // CHECK: tile.await_products %[[O]] : !tile.tile<64x16xf32, #tile.wgmma<1>>
+    tile.await_products %o : !tile.tile<64x16xf32, #tile.wgmma<1>>
+    // CHECK: tile.ready %[[O]] : !tile.tile<64x16xf32, #tile.wgmma<1>>
+    %r = tile.ready %o : !tile.tile<64x16xf32, #tile.wgmma<1>>
+    // CHECK: tile.init : !tile.state<logsumexp, 64xf32, #tile.wgmma<1>>
+    %s = tile.init : !tile.state<logsumexp, 64xf32, #tile.wgmma<1>>
+  }
+}
+
 // CHECK-LABEL: tgl.kernel @ahead
 tgl.kernel @ahead(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in"}) sizes [M = 0 : 0, D = 0 : 1] {
   tile.kernel "p" () attributes {threads = 32 : i64} {

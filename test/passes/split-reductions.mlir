@@ -191,3 +191,54 @@ tgl.kernel @place(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "i
     tgl.write %s, %y[] : i64, !tgl.tensor<[], i64>
   }
 }
+
+// -----
+
+// Columns of a product that warpgroups reduce: 64 blocks of 128 rows would leave half of the machine idle, and in halves of
+// the columns 66 of them would read more rows at a time than L2 keeps.
+// CHECK-LABEL: tgl.kernel @columns_of_product
+// CHECK: tgl.temp "part" : !tgl.tensor<[8192, 8], f32>
+// CHECK: tgl.parallel (%[[I:.*]] = 0 to 8192, %[[C:.*]] = 0 to 8)
+// CHECK: tgl.reduce logsumexp (%j = 1024*%[[C]] to 1024*%[[C]] + 1024)
+// CHECK-NEXT: tgl.reduce sum (%d = 0 to 4096)
+// CHECK: tgl.parallel (%{{.*}} = 0 to 8192)
+// CHECK: tgl.reduce logsumexp (%{{.*}} = 0 to 8)
+tgl.kernel @columns_of_product(%x: !tgl.tensor<[8192, 4096], bf16> {tgl.name = "x", tgl.role = "in"},
+                               %w: !tgl.tensor<[8192, 4096], bf16> {tgl.name = "w", tgl.role = "in"},
+                               %y: !tgl.tensor<[8192], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%i = 0 to 8192) {
+    %s = tgl.reduce logsumexp (%j = 0 to 8192) -> f32 {
+      %z = tgl.reduce sum (%d = 0 to 4096) -> f32 {
+        %a = tgl.read %x[%i, %d] : !tgl.tensor<[8192, 4096], bf16>
+        %b = tgl.read %w[%j, %d] : !tgl.tensor<[8192, 4096], bf16>
+        %p = arith.mulf %a, %b : f32
+        tgl.yield %p : f32
+      }
+      tgl.yield %z : f32
+    }
+    tgl.write %s, %y[%i] : f32, !tgl.tensor<[8192], f32>
+  }
+}
+
+// -----
+
+// Of a place the term there would be a product of its own.
+// CHECK-LABEL: tgl.kernel @place_in_product
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.reduce argmin (%j = 0 to 8192)
+tgl.kernel @place_in_product(%x: !tgl.tensor<[8192, 4096], bf16> {tgl.name = "x", tgl.role = "in"},
+                             %w: !tgl.tensor<[8192, 4096], bf16> {tgl.name = "w", tgl.role = "in"},
+                             %y: !tgl.tensor<[8192], i64> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%i = 0 to 8192) {
+    %s = tgl.reduce argmin (%j = 0 to 8192) -> i64 {
+      %z = tgl.reduce sum (%d = 0 to 4096) -> f32 {
+        %a = tgl.read %x[%i, %d] : !tgl.tensor<[8192, 4096], bf16>
+        %b = tgl.read %w[%j, %d] : !tgl.tensor<[8192, 4096], bf16>
+        %p = arith.mulf %a, %b : f32
+        tgl.yield %p : f32
+      }
+      tgl.yield %z : f32
+    }
+    tgl.write %s, %y[%i] : i64, !tgl.tensor<[8192], i64>
+  }
+}

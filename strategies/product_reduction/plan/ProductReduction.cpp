@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "strategies/product_reduction/plan/ProductReduction.h"
+#include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Outline.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -53,7 +54,7 @@ private:
     if (!product)
       return failAsOther(reduce, describe(reduce) + " is of no product");
     if (!llvm::is_contained({ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min,
-                             ReduceKind::ArgMax, ReduceKind::ArgMin},
+                             ReduceKind::ArgMax, ReduceKind::ArgMin, ReduceKind::LogSumExp},
                             reduce.getKind()))
       return fail(reduce, describe(reduce) + " has no state for each row");
     if (!reduce.getReduced().getType().isF32())
@@ -171,6 +172,16 @@ bool ProductReductionPlan::hasF32() const {
   });
 }
 
+bool ProductReductionPlan::fitsWarpgroups() const {
+  Value row = ParallelOp(op).getAxes()[rows];
+  auto isKMajor = [](ReadOp read, Value line) {
+    return stepAlong(elementOffset(read.getTensorType(), read.getSubscriptExprs()), line) != 1;
+  };
+  return !hasF32() && llvm::all_of(reductions, [&](const ReducedProduct &one) {
+    return isKMajor(one.a, row) && isKMajor(one.b, tgl::ReduceOp(one.reduce).getAxes()[0]);
+  });
+}
+
 Attribute ProductReductionShape::toAttribute(MLIRContext *context) const {
   return DenseI64ArrayAttr::get(context, {rows, columns, depth});
 }
@@ -184,7 +195,9 @@ std::optional<ProductReductionShape> ProductReductionShape::of(ParallelOp op) {
 
 /// Rows that warps share evenly; sums in steps of the 128 bytes of a line in shared memory, 32
 /// elements of f32.
-static constexpr ProductReductionShape shapes[] = {{128, 64, 64}, {64, 64, 64}, {128, 128, 64}};
+static constexpr ProductReductionShape shapes[] = {
+    {128, 64, 64}, {64, 64, 64}, {128, 128, 64}, {128, 256, 64}};
+static constexpr ProductReductionShape usual = shapes[0], ofWarpgroups = shapes[3];
 
 std::string ProductReductionShape::name() const {
   return (llvm::Twine(rows) + "x" + llvm::Twine(columns) + "x" + llvm::Twine(depth)).str();
@@ -197,6 +210,84 @@ std::vector<std::string> tegula::productTileNames() {
   return names;
 }
 
+/// Columns and terms of the product, of the reduction that has the fewest of each; nothing where no
+/// terms are known. Columns that are not count as many.
+static std::optional<std::pair<int64_t, int64_t>>
+columnsAndTerms(const ProductReductionPlan &plan) {
+  constexpr int64_t none = std::numeric_limits<int64_t>::max();
+  std::pair<int64_t, int64_t> least(none, none);
+  for (const ReducedProduct &one : plan.reductions) {
+    std::optional<int64_t> columns =
+                               knownPoints(cast<AxesOp>(tgl::ReduceOp(one.reduce).getOperation())),
+                           terms =
+                               knownPoints(cast<AxesOp>(tgl::ReduceOp(one.product).getOperation()));
+    if (!terms)
+      return std::nullopt;
+    least = {std::min(least.first, columns.value_or(none)), std::min(least.second, *terms)};
+  }
+  return least;
+}
+
+/// Warpgroups pay where a tile's sum is long beside what follows, in which nothing is multiplied.
+static bool paysForWarpgroups(const ProductReductionPlan &plan, const TargetInfo &target) {
+  constexpr int64_t minTerms = 256;
+  std::optional<std::pair<int64_t, int64_t>> sizes = columnsAndTerms(plan);
+  return target.hasWgmma && plan.fitsWarpgroups() && sizes &&
+         sizes->first >= ofWarpgroups.columns && sizes->second >= minTerms;
+}
+
+/// Warps multiply at half the rate of a stored product's tiles: that takes more than 12 bytes of
+/// memory for each point where sums are long.
+bool tegula::beatsStoredProduct(const ProductReductionPlan &plan,
+                                const ProductReductionShape &shape) {
+  constexpr int64_t maxTermsOfWarps = 256;
+  std::optional<std::pair<int64_t, int64_t>> sizes = columnsAndTerms(plan);
+  return !plan.hasF32() && sizes && (shape.isForWarpgroups() || sizes->second <= maxTermsOfWarps);
+}
+
+std::optional<int64_t> tegula::chooseColumnsOfPiece(const ProductReductionPlan &plan,
+                                                    const ProductReductionShape &shape,
+                                                    const TargetInfo &target) {
+  // Half of what L2 has, whose halves both keep what their multiprocessors read.
+  constexpr int64_t l2Bytes = int64_t(24) << 20, elementBytes = 2;
+  constexpr int64_t minSteps = 16; // of a block: it takes some to begin and to end
+  constexpr double enough = 0.9;   // of the best use of multiprocessors
+  auto axes = cast<AxesOp>(ParallelOp(plan.op).getOperation());
+  std::optional<int64_t> points = knownPoints(axes), rows = knownPoints(axes, {plan.rows});
+  std::optional<std::pair<int64_t, int64_t>> sizes = columnsAndTerms(plan);
+  if (!shape.isForWarpgroups() || !points || !rows || !*rows || !sizes || !sizes->first ||
+      !sizes->second || sizes->first == std::numeric_limits<int64_t>::max())
+    return std::nullopt;
+  int64_t blocks = *points / *rows * int64_t(llvm::divideCeil(*rows, shape.rows)),
+          tiles = llvm::divideCeil(sizes->first, shape.columns),
+          steps = llvm::divideCeil(sizes->second, shape.depth);
+  struct Choice {
+    int64_t tiles, pieces;
+    double busy; ///< share of the multiprocessors' time
+    bool staysInL2;
+  };
+  llvm::SmallVector<Choice> choices;
+  for (int64_t each = tiles; each > 0 && (each == tiles || each * steps >= minSteps); --each) {
+    int64_t pieces = llvm::divideCeil(tiles, each);
+    if (!choices.empty() && choices.back().pieces == pieces)
+      choices.pop_back(); // the same number, more evenly
+    int64_t waves = llvm::divideCeil(blocks * pieces, target.multiprocessors),
+            together = llvm::divideCeil(std::min<int64_t>(blocks * pieces, target.multiprocessors),
+                                        pieces);
+    choices.push_back({each, pieces,
+                       double(blocks * tiles) / double(waves * target.multiprocessors * each),
+                       together * shape.rows * sizes->second * elementBytes <= l2Bytes});
+  }
+  double best = 0;
+  for (const Choice &choice : choices)
+    best = std::max(best, choice.busy);
+  const Choice *chosen = nullptr;
+  for (const Choice &choice : choices)
+    if (choice.busy >= enough * best && (!chosen || (choice.staysInL2 && !chosen->staysInL2)))
+      chosen = &choice;
+  return chosen->pieces > 1 ? std::optional(chosen->tiles * shape.columns) : std::nullopt;
+}
+
 Matched<ProductReductionShape> tegula::chooseProductReductionShape(const ProductReductionPlan &plan,
                                                                    const TargetInfo &target,
                                                                    llvm::StringRef wanted) {
@@ -205,7 +296,6 @@ Matched<ProductReductionShape> tegula::chooseProductReductionShape(const Product
   for (const ProductReductionShape &shape : shapes)
     if (llvm::is_contained(names, shape.name()))
       return shape;
-  const ProductReductionShape &usual = shapes[0];
   // A row of a tile costs a multiprocessor about an eighth of what it costs by lanes, and a wave of
   // blocks takes as long however few they are.
   // Of f32 three products take the place of one, at half the rate.
@@ -220,5 +310,5 @@ Matched<ProductReductionShape> tegula::chooseProductReductionShape(const Product
                           std::to_string(usual.rows),
                       "", plan.op};
   }
-  return usual;
+  return paysForWarpgroups(plan, target) ? ofWarpgroups : usual;
 }

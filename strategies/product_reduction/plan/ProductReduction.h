@@ -32,6 +32,9 @@ struct ProductReductionPlan {
   std::vector<ReducedProduct> reductions;
 
   bool hasF32() const; ///< whether some product is of f32
+  /// Whether warpgroups can multiply: factors of 16 bits whose neighbours along the sum are
+  /// neighbours in memory.
+  bool fitsWarpgroups() const;
 };
 
 Matched<ProductReductionPlan> planProductReduction(tgl::ParallelOp op);
@@ -41,6 +44,8 @@ struct ProductReductionShape {
   int64_t rows = 128, columns = 64, depth = 64;
 
   std::string name() const; ///< `128x64x64`
+  /// Whether it is one for warpgroups, where they can multiply.
+  bool isForWarpgroups() const { return columns > 128; }
   /// Of the statement.
   static constexpr llvm::StringLiteral attributeName = "product_tile";
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
@@ -57,6 +62,16 @@ std::vector<std::string> productTileNames();
 Matched<ProductReductionShape> chooseProductReductionShape(const ProductReductionPlan &plan,
                                                            const TargetInfo &target,
                                                            llvm::StringRef wanted = "");
+
+/// Whether tiles of this shape are faster than a product that is stored and read again.
+bool beatsStoredProduct(const ProductReductionPlan &plan, const ProductReductionShape &shape);
+
+/// Columns of a piece, where pieces are to be points of their own, so that blocks of warpgroups
+/// keep all multiprocessors busy, and the rows that are multiplied at a time stay in L2. Nothing:
+/// they are not cut.
+std::optional<int64_t> chooseColumnsOfPiece(const ProductReductionPlan &plan,
+                                            const ProductReductionShape &shape,
+                                            const TargetInfo &target);
 
 } // namespace tegula
 
