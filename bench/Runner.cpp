@@ -67,7 +67,11 @@ std::unique_ptr<Runner> Runner::withChoice(const ScheduleChoice &choice) const {
 }
 
 Expected<Runner::Specialized *> Runner::specialize(ArrayRef<int64_t> sizes) {
-  Specialized &entry = specialized[sizes.vec()];
+  std::vector<int64_t> key = sizes.vec(); // code is the same at all sizes that are invariant
+  for (auto [spec, value] : zip_equal(compiled->checks->sizes(), key))
+    if (is_contained(compiled->invariantSizes, spec.name))
+      value = 0;
+  Specialized &entry = specialized[key];
   if (entry.compiled)
     return &entry;
   CompileOptions forSizes = options;

@@ -19,7 +19,7 @@
 #include "compiler/ParallelCodegen.h"
 #include "compiler/TargetOptions.h"
 #include "frontend/check/Signature.h"
-#include "ir/tgl/Tgl.h"
+#include "ir/tgl/Invariance.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/tile/TilePipeline.h"
 #include "llvm/IR/Verifier.h"
@@ -79,6 +79,7 @@ public:
     if (Error error = checkSizeNames())
       return std::move(error);
     keep("tgl");
+    hideSizes();
     choose();
     kernel->work = KernelWork::count(*ir);
     if (options.stopAfter <= Phase::Emit)
@@ -244,6 +245,24 @@ private:
       return;
     raw_string_ostream stream(kernel->stages["llvm"]);
     code.print(stream, nullptr);
+  }
+
+  /// Nothing that an order of a sum follows from depends on sizes that `invariant` names, nor on
+  /// the device's number of multiprocessors: code is for all of them.
+  void hideSizes() {
+    tgl::Invariance invariance = tgl::Invariance::of(entry());
+    if (invariance.isFree())
+      return;
+    for (mlir::Attribute attr : entry().getSizeAttrs())
+      if (StringRef name = cast<tgl::SizeAttr>(attr).getName(); !invariance.mayDecide(name)) {
+        options.sizes.erase(name.str());
+        kernel->invariantSizes.push_back(name.str());
+      }
+    options.emulatedMultiprocessors = TargetInfo::measured().multiprocessors;
+    // Code for other addresses would add in another order.
+    constexpr unsigned ofVectors = 16;
+    if (options.target != "cpu")
+      options.alignment = std::max(options.alignment, ofVectors);
   }
 
   Error checkSizeNames() {
@@ -428,6 +447,15 @@ private:
     return Error::success();
   }
 
+  /// What would run beside tiles, for other addresses and beyond 31 bits, adds in another order.
+  static void leaveTilesAlone(std::vector<PlanStep> &steps) {
+    for (PlanStep &step : steps) {
+      leaveTilesAlone(step.body);
+      if (!step.tiles.launches.empty())
+        step.byThread = step.byTeam = PlanFunction();
+    }
+  }
+
   Error compileForDevice() {
     bool isEmulated = options.target == "emulate";
     Expected<std::unique_ptr<TargetMachine>> machine = createDeviceMachine(deviceOf(options));
@@ -456,6 +484,8 @@ private:
     kernel->layouts = std::move(lowered->layouts);
     kernel->rows = std::move(lowered->rows);
     kernel->plan.dependentLaunches = emitter.dependentLaunches;
+    if (!kernel->invariantSizes.empty())
+      leaveTilesAlone(kernel->plan.steps);
     if (options.stopAfter < Phase::EmitPtx) {
       keepLlvm(code);
       return Error::success();
@@ -504,7 +534,7 @@ private:
   }
 
   const tegula::Module &source;
-  const CompileOptions &options;
+  CompileOptions options;
   Diagnostics &diagnostics;
   mlir::MLIRContext context;
   bool refusesClusters = false; // that the program asks for

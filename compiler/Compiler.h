@@ -135,6 +135,8 @@ public:
   std::vector<KernelArgument> arguments;    // inputs and inouts, outputs, scalars, as IR has them
   std::vector<checked::Constant> constants; // compile-time constants and what they are
   std::unique_ptr<LaunchChecks> checks;     // sizes and guards; null before phase Lower
+  /// Sizes that no code depends on: what `invariant` of the program names, and what that implies.
+  std::vector<std::string> invariantSizes;
   KernelWork work;
   std::vector<KernelTemporary> temporaries;
   std::vector<KernelErrorSite> errorSites;

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "bench/Pieces.h"
 #include "bench/Repeat.h"
 #include "bench/Runner.h"
 #include "bench/observe/Observe.h"
@@ -97,6 +98,11 @@ static cl::opt<unsigned>
            cl::desc("Run so often and refuse other bits; on a device from shared memory full of "
                     "NaNs, blocks beginning in other orders, in the emulator in other orders"),
            cl::init(1), cl::cat(debuggingOptions), cl::sub(sub));
+static cl::opt<std::string> pieces(
+    "pieces", cl::value_desc("M"),
+    cl::desc("Run pieces of this size, cut at random places, --repeat times, and refuse other "
+             "bits: what `invariant M` in a kernel says"),
+    cl::cat(debuggingOptions), cl::sub(sub));
 static cl::opt<unsigned> threads("threads", cl::desc("Threads (default: all)"), cl::init(0),
                                  cl::cat(targetOptions), cl::sub(sub));
 
@@ -349,6 +355,37 @@ static ExitCode writeResults(const Runner &runner, ArrayRef<unsigned> written,
   return ExitSuccess;
 }
 
+/// Holds what the launch gave of pieces of a size against what it gives of these alone.
+static ExitCode comparePieces(Runner &runner, const Signature &signature, const Given &given,
+                              const Launch &launch, ArrayRef<unsigned> written,
+                              ArrayRef<Tensor> results, const std::string &what,
+                              LaunchWatch *watch) {
+  auto extent = given.instance.sizes.find(pieces);
+  if (extent == given.instance.sizes.end())
+    return wrongCall("--pieces takes a size that -d or an input gives, not '" + pieces + "'");
+  Instance instance = given.instance;
+  auto sizesAt = [&](int64_t own) {
+    instance.sizes[pieces] = own;
+    return runner.sizes(signature, instance);
+  };
+  PieceRequest request{pieces, extent->second, repeat, seed, given.instance.scalars, sizesAt};
+  Expected<std::optional<OtherPiece>> other =
+      findOtherPiece(runner, launch, written, results, request, watch);
+  if (!other)
+    return exitOf(other.takeError());
+  std::string times = repeat == 1 ? "once" : std::to_string(repeat) + " times";
+  if (!*other) {
+    errs() << "tegula: " << what << ": cut along " << pieces << " " << times
+           << ", all pieces gave the same bits\n";
+    return ExitSuccess;
+  }
+  errs() << "tegula: " << what << ": " << pieces << " from " << (*other)->begin << " to "
+         << (*other)->end << " alone gives other bits in '"
+         << runner.kernel().arguments[(*other)->argument].name << "', first at "
+         << shapeText((*other)->place) << " of the piece\n";
+  return ExitWrongResult;
+}
+
 /// Compiles and runs the kernel on inputs as given or drawn; prints the diagnostics where
 /// `isFirst`, and shows or stores the results where `givesResults`.
 ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &given,
@@ -422,7 +459,11 @@ ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &
     return exitOf(results.takeError());
   if (Error failed = tellObservations(**launch, *sizes, printedPoints, outs()))
     return exitOf(std::move(failed));
-  if (repeat > 1) {
+  if (!pieces.empty()) {
+    if (ExitCode code = comparePieces(runner, signature, given, **launch, written, *results, what,
+                                      watchdog ? &*watchdog : nullptr))
+      return code;
+  } else if (repeat > 1) {
     Expected<std::optional<OtherBits>> other =
         findOtherBits(**launch, written, *results, repeat - 1, watchdog ? &*watchdog : nullptr);
     if (!other)

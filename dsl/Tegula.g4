@@ -17,7 +17,8 @@ definition : kernel | function ;
 kernel : KERNEL name '(' parameters? ')' outputs? sizes? block ;
 //= kernel : KERNEL name '(' parameters? ')' outputs? sizes?
 //=     '{' (opening | ';')* (statement | ';')* (closing ';'*)? '}' ;
-//= opening : PRECISION name | DETERMINISTIC | DISTINCT distinctItem (',' distinctItem)* ;
+//= opening : PRECISION name | DETERMINISTIC | DISTINCT distinctItem (',' distinctItem)*
+//=   | INVARIANT name (',' name)* ;
 //= closing : SCHEDULE '{' scheduleItems? '}' ;
 
 // -> (y: f32[M, N], s: f32)
@@ -64,6 +65,7 @@ statement
   : PRECISION name                  # precision      // precision tf32
   | DETERMINISTIC                   # deterministic  // deterministic
   | DISTINCT distinctItem (',' distinctItem)*  # distinct  // distinct slot, (row, column)
+  | INVARIANT name (',' name)*      # invariant      // invariant M, N
   | STATE target '=' expression trailing?  # state   // state h[b in B, n in H] = h0[b, n]
   | parallelHead block              # parallel       // parallel i in M, j in N { ... }
   | loopHead block                  # loop           // for t in 0:T { ... }
@@ -204,7 +206,7 @@ comprehension : FOR forItem (',' forItem)* (',' name '=' expression)* ','? ;
 // x   state
 name
   : IDENTIFIER | KERNEL | FN | PARALLEL | STATE | TILES | PRECISION | SCHEDULE | REVERSE
-  | DETERMINISTIC | DISTINCT | INOUT | WHERE | MAX | MIN | PRINT | ASSERT
+  | DETERMINISTIC | DISTINCT | INVARIANT | INOUT | WHERE | MAX | MIN | PRINT | ASSERT
   ;
 
 // Words of the language.
@@ -227,6 +229,7 @@ SCHEDULE : 'schedule' ;
 REVERSE : 'reverse' ;
 DETERMINISTIC : 'deterministic' ;
 DISTINCT : 'distinct' ;
+INVARIANT : 'invariant' ;
 INOUT : 'inout' ;
 WHERE : 'where' ;
 MAX : 'max' ;

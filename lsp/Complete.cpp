@@ -135,9 +135,11 @@ void Completer::addNames() {
 /// The statement that is being typed is in no tree; its words are.
 void Completer::addWords() {
   static constexpr StringLiteral notNames[] = {
-      "kernel",   "fn",    "for",      "in",    "if",        "and",      "or",      "not",
-      "return",   "state", "parallel", "tiles", "precision", "schedule", "reverse", "deterministic",
-      "distinct", "inout", "where",    "max",   "min",       "print",    "assert"};
+      "kernel",        "fn",       "for",       "in",       "if",
+      "and",           "or",       "not",       "return",   "state",
+      "parallel",      "tiles",    "precision", "schedule", "reverse",
+      "deterministic", "distinct", "invariant", "inout",    "where",
+      "max",           "min",      "print",     "assert"};
   for (StringRef word : cursor.wordsAround())
     if (!is_contained(notNames, word))
       add(word, Kind::Text, Rank::Word);
@@ -217,8 +219,8 @@ lsp::CompletionList Completer::run() {
     if (cursor.isInFunction())
       addAll({"return"}, Kind::Keyword, Rank::Keyword);
     else
-      addAll({"parallel", "for", "state", "precision", "deterministic", "distinct", "schedule",
-              "print", "assert"},
+      addAll({"parallel", "for", "state", "precision", "deterministic", "distinct", "invariant",
+              "schedule", "print", "assert"},
              Kind::Keyword, Rank::Keyword);
     break;
   case Cursor::Expression:

@@ -381,6 +381,10 @@ void NameIndexBuilder::visit(const ast::Stmt &stmt) {
       for (const ast::Ident &name : names)
         use(name);
     return;
+  case ast::Stmt::Invariant:
+    for (const ast::Ident &name : stmt.invariant)
+      use(name);
+    return;
   case ast::Stmt::Schedule:
     return visitSchedule(stmt);
   }

@@ -415,9 +415,13 @@ Expected<Binding> DeviceKernel::bind(ArrayRef<int64_t> sizes) {
     if (!special)
       return special.takeError();
     binding->special = *special;
-    if (*special)
-      binding->workspaceBytes =
-          std::max(binding->workspaceBytes, (*special)->binding.workspaceBytes);
+    if (*special) {
+      Expected<Binding> own = (*special)->loaded->bind(sizes);
+      if (!own)
+        return own.takeError();
+      binding->workspaceBytes = std::max(binding->workspaceBytes, own->workspaceBytes);
+      binding->specialBinding = std::make_shared<Binding>(std::move(*own));
+    }
   }
   return binding;
 }
@@ -425,10 +429,17 @@ Expected<Binding> DeviceKernel::bind(ArrayRef<int64_t> sizes) {
 /// Null where there are enough of them.
 Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
   std::lock_guard<std::mutex> lock(mutex);
+  bool isFree = kernel.invariantSizes.empty();
+  auto isFor = [&](const SpecialKernel &known) {
+    return all_of(zip_equal(kernel.checks->sizes(), known.sizes, sizes), [&](const auto &one) {
+      const auto &[spec, own, size] = one;
+      return own == size || is_contained(kernel.invariantSizes, spec.name);
+    });
+  };
   for (const std::unique_ptr<SpecialKernel> &known : specials)
-    if (ArrayRef<int64_t>(known->sizes) == sizes)
+    if (isFor(*known))
       return known.get();
-  if (specials.size() == maxSpecializations)
+  if (isFree && specials.size() == maxSpecializations)
     return nullptr;
   auto made = std::make_unique<SpecialKernel>();
   made->sizes.assign(sizes.begin(), sizes.end());
@@ -440,10 +451,6 @@ Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
   if (!loaded)
     return loaded.takeError();
   made->loaded = std::move(*loaded);
-  Expected<Binding> binding = made->loaded->bind(sizes);
-  if (!binding)
-    return binding.takeError();
-  made->binding = std::move(*binding);
   specials.push_back(std::move(made));
   return specials.back().get();
 }
@@ -470,8 +477,9 @@ Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
   auto isAligned = [&](unsigned alignment) {
     return none_of(split.tensors, [&](DeviceAddress address) { return address % alignment; });
   };
-  if (binding.special && isAligned(specialAlignment))
-    return binding.special->loaded->run(data, binding.special->binding, stream, workspace, kept,
+  bool mayUseOwnCode = kernel.invariantSizes.empty();
+  if (binding.special && (isAligned(specialAlignment) || !mayUseOwnCode))
+    return binding.special->loaded->run(data, *binding.specialBinding, stream, workspace, kept,
                                         watch);
   if (kernel.alignment && !isAligned(kernel.alignment))
     return misaligned(kernel, data);

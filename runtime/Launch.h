@@ -91,9 +91,11 @@ struct Binding {
   /// Host kernels: where temporaries begin in the workspace (multiples of 64), and its bytes.
   llvm::SmallVector<int64_t> temporaryOffsets;
   int64_t workspaceBytes = 0;
-  /// Device kernels: the launches, and code for these sizes alone, if there is any.
+  /// Device kernels: the launches, and code for these sizes alone, if there is any, with what
+  /// follows from them for it.
   std::shared_ptr<const PreparedPlan> plan;
   SpecialKernel *special = nullptr;
+  std::shared_ptr<const Binding> specialBinding;
 };
 /// For a device kernel see DeviceKernel::bind.
 llvm::Expected<Binding> bind(const CompiledKernel &kernel, llvm::ArrayRef<int64_t> sizes);
@@ -142,7 +144,9 @@ public:
   static constexpr unsigned specialAlignment = 16;
   /// From now on bind() makes code for its sizes alone, which takes some tens of milliseconds,
   /// until there are `maxSpecializations`. Launches with tensors that are aligned to less keep to
-  /// the kernel's own code.
+  /// the kernel's own code. Of a kernel with `invariant` sizes code is for all of these, whatever
+  /// the number of other sizes is, and tensors that are aligned to less are refused: other code
+  /// would add in another order.
   void specializeWith(Specializer make) { specializer = std::move(make); }
   static constexpr unsigned maxSpecializations = 16;
   /// All that follows from the sizes. Good for as long as this object.
@@ -179,7 +183,6 @@ struct SpecialKernel {
   SizeValues sizes;
   std::unique_ptr<CompiledKernel> compiled;
   std::unique_ptr<DeviceKernel> loaded;
-  Binding binding;
 };
 
 } // namespace tegula

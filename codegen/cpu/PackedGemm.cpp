@@ -8,6 +8,7 @@
 
 #include "codegen/cpu/PackedGemm.h"
 #include "codegen/cpu/HostAbi.h"
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
@@ -137,11 +138,23 @@ PackedGemmShape PackedGemmEmitter::emitShape(Value *threads, Value *unitsEach) {
 }
 
 Value *PackedGemmEmitter::emitWorthwhile(const PackedGemmShape &shape) {
-  Value *enough = b.CreateICmpSGE(shape.rows, i64(4));
-  enough = b.CreateAnd(enough, b.CreateICmpSGE(shape.columns, i64(lanes)));
+  // Sums of packed operands have another order: points are those that choices go by.
+  tgl::Invariance invariance = tgl::Invariance::of(tgl::ParallelOp(plan.op));
+  auto planned = [&](ArrayRef<unsigned> group, Value *points) {
+    if (invariance.isFree())
+      return points;
+    SmallVector<Value *> extents;
+    for (unsigned axis : group)
+      extents.push_back(b.CreateBinaryIntrinsic(
+          Intrinsic::smax,
+          e.emitIndex(invariance.planned(e.highOf(axes, axis) - e.lowOf(axes, axis))), i64(0)));
+    return product(extents);
+  };
+  Value *rows = planned(plan.rows, shape.rows), *columns = planned(plan.columns, shape.columns);
+  Value *enough = b.CreateICmpSGE(rows, i64(4));
+  enough = b.CreateAnd(enough, b.CreateICmpSGE(columns, i64(lanes)));
   enough = b.CreateAnd(enough, b.CreateICmpSGE(shape.totalSum, i64(8)));
-  Value *points =
-      b.CreateMul(minimum(shape.rows, i64(1 << 20)), minimum(shape.columns, i64(1 << 20)));
+  Value *points = b.CreateMul(minimum(rows, i64(1 << 20)), minimum(columns, i64(1 << 20)));
   points = b.CreateMul(minimum(points, i64(1 << 20)), minimum(shape.totalSum, i64(1 << 20)));
   return b.CreateAnd(enough, b.CreateICmpSGE(points, i64(1 << 14)));
 }

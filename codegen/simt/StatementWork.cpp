@@ -10,6 +10,7 @@
 #include "codegen/simt/DataRanges.h"
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
 #include "passes/analysis/PrefixLoop.h"
@@ -49,7 +50,7 @@ static bool isUniform(tgl::ForOp loop, tgl::ParallelOp statement) {
 }
 
 StatementWork::StatementWork(tgl::ParallelOp op) {
-  points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
+  points = tgl::plannedPoints(cast<tgl::AxesOp>(op.getOperation()));
   tgl::Accesses accesses = tgl::accessesOf(op);
   isPlain = none_of(accesses.writes, [&](mlir::Value tensor) {
     auto temp = tensor.getDefiningOp<tgl::TempOp>();

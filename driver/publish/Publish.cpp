@@ -366,6 +366,11 @@ ExitCode run() {
       loaded->print(/*json=*/false);
     if (!*compiled)
       return ExitWrongProgram;
+    if (!(*compiled)->invariantSizes.empty())
+      return wrongCall("kernel '" + (*compiled)->name + "' says that '" +
+                       (*compiled)->invariantSizes.front() +
+                       "' is invariant, and a published kernel chooses among codes by sizes: leave "
+                       "out 'invariant'");
     for (const KernelArgument &argument : (*compiled)->arguments)
       if (bitWidth(argument.dtype) < 8 && argument.dtype != DType::Bool)
         return wrongCall("'" + argument.name + "' is " + toString(argument.dtype) +

@@ -178,14 +178,16 @@ struct Stmt {
     For,       // for index in range[, reverse] { body }
     Precision, // precision index
     Deterministic,
-    Distinct, // distinct names, a list for each item
-    Schedule, // schedule { items }
+    Distinct,  // distinct names, a list for each item
+    Invariant, // invariant names
+    Schedule,  // schedule { items }
   } kind = Assign;
   Span span;
   std::vector<Target> targets;
   bool accumulate = false;
   Combine combine = Combine::Add;
   std::vector<std::vector<Ident>> distinct;
+  std::vector<Ident> invariant; // sizes
   ExprPtr value;
   std::vector<ForItem> trailing; // `y[b, P + d] = x[b, d] for d in P`
   std::vector<Binder> binders;

@@ -18,6 +18,12 @@ inline namespace checker {
 void checkBody(CheckContext &ctx, llvm::ArrayRef<ast::StmtPtr> body);
 Stmt *appendStmt(CheckContext &ctx, Stmt::Kind kind, Span span);
 
+/// Finds the sizes that `invariant` of a kernel names, and keeps them in the program: those of a
+/// called kernel are sizes of the entry [4.11].
+void bindInvariantNames(CheckContext &ctx, Frame &of);
+/// No sum of the program runs over such a size: what its order is would depend on the size.
+void requireNoInvariantSums(CheckContext &ctx);
+
 } // namespace checker
 } // namespace tegula
 

@@ -403,6 +403,9 @@ struct Program {
   std::optional<std::string> precision; // see isPrecision
   std::vector<ScheduleSetting> schedule;
   bool deterministic = false;
+  /// Sizes that no order of a sum depends on [4.11]: those named, those that they are made of, and
+  /// those made of any of these.
+  std::vector<std::string> invariant;
   std::vector<Stmt *> body;
   Span span;
 };

@@ -123,6 +123,7 @@ struct Frame {
   std::vector<checked::Stmt *> *body = nullptr; // the kernel's own, outermost
   std::optional<std::string> precision;
   std::vector<std::vector<ast::Ident>> distinct; // what the kernel says is distinct
+  std::vector<ast::Ident> invariant;             // the sizes that it names
   Scope scope{Scope::Kernel, nullptr};
   llvm::StringSet<> indexNames; // all that the kernel uses, for schedules
 };

@@ -86,6 +86,9 @@ void Emitter::emitEntry() {
   if (precision)
     kernel.setPrecision(precisionOf(*this, /*isConvolution=*/false));
   kernel.setDeterministic(program.deterministic);
+  if (!program.invariant.empty())
+    kernel->setAttr("invariant", builder.getStrArrayAttr(SmallVector<StringRef>(
+                                     program.invariant.begin(), program.invariant.end())));
   if (!program.schedule.empty())
     kernel.setScheduleAttr(scheduleAttr());
 

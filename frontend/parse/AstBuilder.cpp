@@ -236,8 +236,8 @@ void AstBuilder::block(G::BlockContext *context, std::vector<ast::StmtPtr> &body
   }
 }
 
-/// `precision`, `deterministic` and `distinct` open a kernel, `schedule` closes it; others are left
-/// out.
+/// `precision`, `deterministic`, `distinct` and `invariant` open a kernel, `schedule` closes it;
+/// others are left out.
 void AstBuilder::checkPlaces(std::vector<ast::StmtPtr> &body, bool ofKernel) {
   bool opening = ofKernel;
   const ast::Stmt *last = body.empty() ? nullptr : body.back().get();
@@ -245,7 +245,7 @@ void AstBuilder::checkPlaces(std::vector<ast::StmtPtr> &body, bool ofKernel) {
     unsigned before = reporter.numReported();
     checkPlaces(stmt->body, /*ofKernel=*/false);
     bool opens = stmt->kind == ast::Stmt::Precision || stmt->kind == ast::Stmt::Deterministic ||
-                 stmt->kind == ast::Stmt::Distinct;
+                 stmt->kind == ast::Stmt::Distinct || stmt->kind == ast::Stmt::Invariant;
     Span word = stmt->span;
     word.end = word.begin;
     while (word.end < stmt->span.end && isAlpha(reporter.text()[word.end]))
@@ -278,6 +278,10 @@ ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {
       for (G::NameContext *each : item->name())
         stmt->distinct.back().push_back(ident(each));
     }
+  } else if (auto *invariant = dynamic_cast<G::InvariantContext *>(context)) {
+    stmt->kind = ast::Stmt::Invariant;
+    for (G::NameContext *each : invariant->name())
+      stmt->invariant.push_back(ident(each));
   } else if (auto *state = dynamic_cast<G::StateContext *>(context)) {
     stmt->kind = ast::Stmt::State;
     stmt->targets.push_back(target(state->target()));

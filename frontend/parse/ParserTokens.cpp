@@ -68,6 +68,7 @@ bool isNameType(size_t type) {
   case Lexer::REVERSE:
   case Lexer::DETERMINISTIC:
   case Lexer::DISTINCT:
+  case Lexer::INVARIANT:
   case Lexer::INOUT:
   case Lexer::WHERE:
   case Lexer::MAX:

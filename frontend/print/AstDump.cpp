@@ -166,9 +166,9 @@ void Dumper::target(const ast::Target &target) {
 }
 
 void Dumper::stmt(const ast::Stmt &stmt, unsigned indent) {
-  static const StringRef names[] = {"assign",        "state",    "call",    "observe",
-                                    "parallel",      "tiles",    "for",     "precision",
-                                    "deterministic", "distinct", "schedule"};
+  static const StringRef names[] = {"assign",        "state",    "call",      "observe",
+                                    "parallel",      "tiles",    "for",       "precision",
+                                    "deterministic", "distinct", "invariant", "schedule"};
   os.indent(indent) << '(' << names[stmt.kind];
   if (stmt.accumulate)
     os << ' ' << ast::spelling(stmt.combine);
@@ -177,6 +177,8 @@ void Dumper::stmt(const ast::Stmt &stmt, unsigned indent) {
     llvm::interleave(item, os, [&](const ast::Ident &each) { os << each.name; }, " ");
     os << ')';
   }
+  for (const ast::Ident &each : stmt.invariant)
+    os << ' ' << each.name;
   llvm::for_each(stmt.targets, [&](const ast::Target &each) { target(each); });
   if (!stmt.index.name.empty())
     os << ' ' << stmt.index.name;

@@ -336,6 +336,14 @@ void PieceBuilder::statement(const ast::Stmt &stmt) {
         text(")");
     }
     return;
+  case ast::Stmt::Invariant:
+    text("invariant ", stmt.span.begin);
+    for (size_t i = 0; i != stmt.invariant.size(); ++i) {
+      if (i)
+        comma();
+      text(stmt.invariant[i].name, stmt.invariant[i].span.begin);
+    }
+    return;
   case ast::Stmt::Call:
     expr(*stmt.value);
     return;

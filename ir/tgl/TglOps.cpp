@@ -158,6 +158,32 @@ void KernelOp::print(OpAsmPrinter &printer) {
 }
 
 /// Arguments say what they are; sizes are bound by arguments or derived from sizes before them.
+/// What is derived from a size that no order depends on is such a size too.
+static LogicalResult verifyInvariant(KernelOp kernel) {
+  llvm::StringSet<> invariant, sizes;
+  if (auto names = kernel->getAttrOfType<ArrayAttr>("invariant"))
+    for (auto name : names.getAsRange<StringAttr>())
+      if (!invariant.insert(name.getValue()).second)
+        return kernel.emitOpError()
+               << "expected distinct invariant sizes, found '" << name.getValue() << "' twice";
+  for (Attribute attr : kernel.getSizeAttrs()) {
+    auto size = cast<SizeAttr>(attr);
+    sizes.insert(size.getName());
+    if (size.isBound() || invariant.contains(size.getName()))
+      continue;
+    for (const IndexVar &var : size.getDefinition().variables())
+      if (invariant.contains(var.name()))
+        return kernel.emitOpError() << "size '" << size.getName() << "' is derived from '"
+                                    << var.name() << "', which is invariant, and is not";
+  }
+  if (auto names = kernel->getAttrOfType<ArrayAttr>("invariant"))
+    for (auto name : names.getAsRange<StringAttr>())
+      if (!sizes.contains(name.getValue()))
+        return kernel.emitOpError()
+               << "'" << name.getValue() << "' is invariant and not a size of the kernel";
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   if (!getResultTypes().empty())
     return emitOpError("expected no results: outputs are arguments");
@@ -218,7 +244,7 @@ LogicalResult KernelOp::verify() {
     if (!known.insert(name).second)
       return emitOpError() << "expected distinct sizes, found '" << name << "' twice";
   }
-  return success();
+  return verifyInvariant(*this);
 }
 
 /// Every size symbol below is a size of the kernel.

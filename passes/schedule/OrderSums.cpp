@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/schedule/OrderSums.h"
+#include "ir/tgl/Invariance.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Nest.h"
@@ -82,7 +83,7 @@ struct OrderSumsPass : Counted<tegula::impl::OrderSumsPassBase<OrderSumsPass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    if (!getOperation().getDeterministic())
+    if (!getOperation().getDeterministic() && Invariance::of(getOperation()).isFree())
       return;
     SmallVector<ParallelOp> parallels; // nested ones first
     getOperation().walk([&](ParallelOp parallel) { parallels.push_back(parallel); });

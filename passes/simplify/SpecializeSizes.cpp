@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "passes/Passes.h"
@@ -24,6 +25,7 @@ struct SpecializeSizesPass : Counted<tegula::impl::SpecializeSizesPassBase<Speci
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
+    Invariance invariance = Invariance::of(kernel);
     llvm::StringMap<int64_t> known;
     for (const std::string &text : sizes) {
       auto [name, number] = StringRef(text).split('=');
@@ -32,7 +34,8 @@ struct SpecializeSizesPass : Counted<tegula::impl::SpecializeSizesPassBase<Speci
         kernel.emitError() << "expected NAME=NUMBER, got '" << text << "'";
         return signalPassFailure();
       }
-      known[name] = value;
+      if (invariance.mayDecide(name))
+        known[name] = value;
     }
     if (known.empty())
       return markAllAnalysesPreserved();

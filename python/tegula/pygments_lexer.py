@@ -5,7 +5,7 @@ from pygments.lexer import RegexLexer, words
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
 KEYWORDS = ("for", "in", "if", "return", "kernel", "fn", "parallel", "state", "tiles", "precision", "schedule", "reverse",
-            "deterministic", "distinct", "inout", "where")
+            "deterministic", "distinct", "invariant", "inout", "where")
 WORD_OPERATORS = ("and", "or", "not")
 BUILTINS = ("max", "min", "print", "assert")  # which also name how a statement combines, or what it does
 TYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "i4", "u4",

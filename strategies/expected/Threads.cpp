@@ -10,6 +10,7 @@
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/StatementWork.h"
+#include "ir/tgl/Invariance.h"
 #include "passes/analysis/Nest.h"
 
 using namespace llvm;
@@ -33,6 +34,8 @@ StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
         (*work.inside < shortest && !isKept) || (alongPoints && *work.points >= manyThreads);
     (byThread ? canBeTeam : canBeThread) = false;
   }
+  if (canBeThread && canBeTeam && !tgl::Invariance::of(statement).isFree())
+    canBeThread = false;
   // Else the runtime decides (PlanStep::chosen), by points that are known here.
   if (canBeThread && canBeTeam && work.points)
     canBeTeam = *work.points < residentThreads / 2;

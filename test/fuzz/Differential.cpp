@@ -11,6 +11,7 @@
 // compiled code for a device must give what compiled code for the CPU does.
 //
 //===----------------------------------------------------------------------===//
+#include "DifferentialPieces.h"
 #include "Generate.h"
 #include "frontend/Check.h"
 #include "frontend/OpenModule.h"
@@ -45,6 +46,10 @@ static cl::opt<bool>
     accesses("accesses",
              cl::desc("Programs of subscripts, ranges and conditions over integers from "
                       "data, near the ends of their types"));
+static cl::opt<bool> pieces(
+    "pieces",
+    cl::desc("Programs over a batch that say that its size is invariant; pieces of the batch "
+             "get the bits that they get in all of it"));
 static cl::opt<bool>
     evenProved("even-proved", cl::desc("Compile so that every access that was proved is verified"));
 static cl::opt<bool>
@@ -72,6 +77,7 @@ public:
       : seed(seed), device(std::move(device)), program(accesses ? generateAccessProgram(seed)
                                                        : tiled  ? generateTiledProgram(seed)
                                                        : loops  ? generateLoopProgram(seed)
+                                                       : pieces ? generateBatchProgram(seed)
                                                                 : generateProgram(seed)) {}
   std::string operator()();
   const std::string &text() const { return program.text; }
@@ -389,6 +395,12 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics,
 }
 
 std::string Run::operator()() {
+  if (pieces) {
+    didRun = true;
+    CompileOptions options;
+    options.target = target;
+    return comparePieces(program, options, seed);
+  }
   SourceManager sources;
   Diagnostics diagnostics(sources);
   std::unique_ptr<Module> module =

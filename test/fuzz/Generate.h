@@ -71,6 +71,10 @@ GeneratedProgram generateAccessProgram(uint64_t seed);
 /// A program of a loop over steps that changes states (GenerateLoops.cpp). Its results are exact.
 GeneratedProgram generateLoopProgram(uint64_t seed);
 
+/// A program whose rows, along a batch of M, are computed each from rows of its own
+/// (GenerateBatch.cpp), and which says that M is invariant. Inputs are any.
+GeneratedProgram generateBatchProgram(uint64_t seed);
+
 } // namespace tegula::fuzz
 
 #endif // TEGULA_TEST_FUZZ_GENERATE_H

@@ -14,14 +14,16 @@ using namespace tegula::fuzz;
 int main(int argc, char **argv) {
   uint64_t seed;
   llvm::StringRef kind = argc == 3 ? argv[1] : "";
-  bool isKind = kind == "--tiles" || kind == "--accesses" || kind == "--loops";
+  bool isKind =
+      kind == "--tiles" || kind == "--accesses" || kind == "--loops" || kind == "--pieces";
   if (argc != 2 + isKind || llvm::StringRef(argv[argc - 1]).getAsInteger(10, seed)) {
-    llvm::errs() << "usage: tegula-generate [--tiles | --accesses | --loops] SEED\n";
+    llvm::errs() << "usage: tegula-generate [--tiles | --accesses | --loops | --pieces] SEED\n";
     return 2;
   }
   GeneratedProgram program = kind == "--tiles"      ? generateTiledProgram(seed)
                              : kind == "--accesses" ? generateAccessProgram(seed)
                              : kind == "--loops"    ? generateLoopProgram(seed)
+                             : kind == "--pieces"   ? generateBatchProgram(seed)
                                                     : generateProgram(seed);
   llvm::outs() << "# seed " << seed << ":";
   for (const auto &[name, value] : program.sizes)

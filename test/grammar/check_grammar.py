@@ -32,7 +32,7 @@ LATER = {"E0108", "E0109", "E0310"}
 TOKENS = re.compile(r"#[^\n]*|\"[^\"\n]*\"|'[^'\n]*'|[A-Za-z_][A-Za-z_0-9]*|[0-9]+\.(?!\.)[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+"
                     r"|0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+(?:[eE][+-]?[0-9]+)?|<<|>>|->|\.\.\.|\+=|//|\*\*|<=|>=|==|!=|[^\s]")
 MORE = ["for", "in", "if", "and", "or", "not", "return", "kernel", "fn", "parallel", "state", "tiles",
-        "precision", "schedule", "reverse", "deterministic", "distinct", "inout", "where", "max", "min", "print", "assert",
+        "precision", "schedule", "reverse", "deterministic", "distinct", "invariant", "inout", "where", "max", "min", "print", "assert",
         "(", ")", "[", "]", "{", "}", ",", ":", ";", "->", "...", "=", "+=", "+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "~", "<<", ">>", "0x1f", "<", "==", "!=", "x", "7", "1.5",
         ".5", "'s'", "&&", "?", "."]
 

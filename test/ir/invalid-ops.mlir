@@ -218,6 +218,27 @@ tgl.kernel private @k(%v: !tgl.tensor<[M, N], f32> {tgl.name = "v", tgl.role = "
 
 // -----
 
+// expected-error @below {{size 'P' is derived from 'M', which is invariant, and is not}}
+tgl.kernel @k(%x: !tgl.tensor<[M], f32> {tgl.name = "x", tgl.role = "in"})
+    sizes [M = 0 : 0, P = 2*M] attributes {invariant = ["M"]} {
+}
+
+// -----
+
+// expected-error @below {{'N' is invariant and not a size of the kernel}}
+tgl.kernel @k(%x: !tgl.tensor<[M], f32> {tgl.name = "x", tgl.role = "in"})
+    sizes [M = 0 : 0] attributes {invariant = ["M", "N"]} {
+}
+
+// -----
+
+// expected-error @below {{expected distinct invariant sizes, found 'M' twice}}
+tgl.kernel @k(%x: !tgl.tensor<[M], f32> {tgl.name = "x", tgl.role = "in"})
+    sizes [M = 0 : 0] attributes {invariant = ["M", "M"]} {
+}
+
+// -----
+
 // expected-error @below {{expected distinct sizes, found 'M' twice}}
 tgl.kernel @k(%x: !tgl.tensor<[M, M], f32> {tgl.name = "x", tgl.role = "in"}) sizes [M = 0 : 0, M = 0 : 1] {
 }

@@ -13,7 +13,7 @@ tgl.kernel @scale(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"}
     sizes [M = 0 : 0, N = 0 : 1, P = (N + M) floordiv 2 + 1]
     guards [nonneg P : "P is negative", divides M, N : "M must be a multiple of N",
             inbounds d0 + 2*d1, M for 0 to N, 0 to d0 where N - 3 : "x[i + 2*j] leaves x"]
-    attributes {precision = "tf32", deterministic} {
+    attributes {precision = "tf32", deterministic, invariant = ["M", "P"]} {
   tgl.parallel (%i = 0 to M, %j = 0 to N) {
     %v = tgl.read %x[%i, %j] : !tgl.tensor<[M, N], f32>
     %w = arith.mulf %v, %s : f32

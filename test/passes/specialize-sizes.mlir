@@ -46,3 +46,21 @@ tgl.kernel @derived(%x: !tgl.tensor<[M], f32> {tgl.name = "x", tgl.role = "in"},
     tgl.write %v, %y[%i] : f32, !tgl.tensor<[P], f32>
   }
 }
+
+// Sizes that no order of a sum depends on stay symbols, and so does what is derived from them.
+// CHECK: tgl.kernel @invariant(%x: !tgl.tensor<[M, 64], f32>
+// CHECK: tgl.parallel (%i = 0 to M, %j = 0 to 64)
+// CHECK: tgl.parallel (%i = 0 to P)
+tgl.kernel @invariant(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"},
+                      %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"},
+                      %z: !tgl.tensor<[P], f32> {tgl.name = "z", tgl.role = "out"})
+    sizes [M = 0 : 0, N = 0 : 1, P = M floordiv 2] attributes {invariant = ["M", "P"]} {
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %v = tgl.read %x[%i, %j] : !tgl.tensor<[M, N], f32>
+    tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+  tgl.parallel (%i = 0 to P) {
+    %v = tgl.read %x[%i, 0] : !tgl.tensor<[M, N], f32>
+    tgl.write %v, %z[%i] : f32, !tgl.tensor<[P], f32>
+  }
+}

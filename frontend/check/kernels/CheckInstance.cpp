@@ -24,6 +24,7 @@
 #include "frontend/check/CheckPieces.h"
 #include "frontend/check/CheckScatter.h"
 #include "frontend/check/CheckSizes.h"
+#include "frontend/check/CheckStmt.h"
 #include "frontend/check/CheckSuggest.h"
 
 using namespace tegula;
@@ -441,6 +442,7 @@ void tegula::finishKernel(CheckContext &ctx, Frame &of, llvm::ArrayRef<TensorInf
               elementText(info->tensor->name, info->tensor->dims.size()) + " = ...");
   }
   checkDistinctNames(ctx, of);
+  bindInvariantNames(ctx, of);
   if (!of.caller && !ctx.hasErrors())
     warnUnused(ctx, of);
 }

@@ -59,6 +59,8 @@ std::unique_ptr<Program> tegula::checkKernel(CheckContext &ctx) {
     loseNames(ctx, entry);
     checkBody(ctx, kernel->body);
     finishKernel(ctx, entry, outputs);
+    if (!ctx.hasErrors())
+      requireNoInvariantSums(ctx);
     suggestDims(ctx);
     for (checked::Size &size : ctx.program->sizes)
       size.isUnnamed = ctx.sizeNames.autoDefinitions.contains(size.name);

@@ -87,6 +87,9 @@ static bool checkStmt(CheckContext &ctx, const ast::Stmt &stmt) {
   case ast::Stmt::Distinct:
     llvm::append_range(ctx.frame->distinct, stmt.distinct);
     return true;
+  case ast::Stmt::Invariant:
+    llvm::append_range(ctx.frame->invariant, stmt.invariant);
+    return true;
   case ast::Stmt::Schedule:
     return checkSchedule(ctx, stmt);
   }

@@ -11,8 +11,15 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/CheckedMainloop.h"
 
+#include "ir/tgl/Invariance.h"
+
 using namespace llvm;
 using namespace tegula;
+
+static Value *isFinite(IRBuilderBase &b, Value *sum) {
+  return b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, sum),
+                         ConstantFP::getInfinity(sum->getType()));
+}
 
 /// `afterExact`: where they are not, or may not be, once they have been stored.
 void CheckedMainloop::emitCheckedMainloop(unsigned number, function_ref<void()> afterExact) {
@@ -35,8 +42,16 @@ void CheckedMainloop::emitCheckedMainloop(unsigned number, function_ref<void()> 
       return mma.storeAccumulators(emitPath(Path::Fast), base);
     Accumulators accumulators = mma.mmaMainloop(product, Path::Fast);
     Value *isInaccurate = accuracy.isAnyNotFinite(accumulators); // waits for all
-    mma.storeAccumulators(
-        e.emitIfElse(isInaccurate, [&] { return emitPath(Path::Exact); }, accumulators), base);
+    // What a sum is may depend on others of the tile only where no size has to be invariant.
+    bool isFree = tgl::Invariance::of(tgl::ParallelOp(numbers.plan.op)).isFree();
+    auto again = [&] {
+      Accumulators exact = emitPath(Path::Exact);
+      for (auto [sum, fast] : zip_equal(exact, accumulators))
+        if (!isFree)
+          sum = b.CreateSelect(isFinite(b, fast), fast, sum);
+      return exact;
+    };
+    mma.storeAccumulators(e.emitIfElse(isInaccurate, again, accumulators), base);
     if (afterExact)
       e.emitIf(isInaccurate, recompute);
     return;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/plan/TensorTile.h"
 
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
 #include "strategies/contraction/plan/StreamedTile.h"
@@ -244,6 +245,9 @@ public:
   std::string whyNoTile() const;
   /// Adds the shapes of all candidates, the fastest first.
   void rankAll();
+  /// Leaves out shapes by which the order of a sum depends on where in a tile or in the grid its
+  /// element is, or on what is in the tile.
+  void keepInvariant();
   /// The same where each of few lines reads the whole other side.
   std::string whyNotRanked() const;
 
@@ -289,9 +293,9 @@ private:
 } // namespace
 
 bool TileRanking::addProducts() {
-  std::optional<int64_t> knownRows = tgl::knownPoints(axes, plan.rows),
-                         knownColumns = tgl::knownPoints(axes, plan.columns),
-                         knownBatch = tgl::knownPoints(axes, plan.batch);
+  std::optional<int64_t> knownRows = tgl::plannedPoints(axes, plan.rows),
+                         knownColumns = tgl::plannedPoints(axes, plan.columns),
+                         knownBatch = tgl::plannedPoints(axes, plan.batch);
   bool known = knownRows && knownColumns && knownBatch;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
     tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
@@ -344,7 +348,9 @@ std::string TileRanking::whyNoTile() const {
 void TileRanking::prepare() {
   mayUseWgmma = canUseWgmma(plan, products, /*packed=*/false);
   // A prepacked sum may have another order, in which blocks of one scale do not follow each other.
-  prepacked.isAllowed = !((allHalf || allBytes) && allVectors) && !hasScales(plan) &&
+  // Where operands are prepacked is counted in sizes that are known.
+  bool isFree = tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree();
+  prepacked.isAllowed = isFree && !((allHalf || allBytes) && allVectors) && !hasScales(plan) &&
                         canUseWgmma(plan, products, /*packed=*/true);
   if (prepacked.isAllowed)
     prepacked = prepackedCost(plan, products, double(batch) * rows, double(batch) * columns);
@@ -455,6 +461,17 @@ void TileRanking::rankAll() {
                     [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
 }
 
+/// The last wave of tiles is cut along K; whether blocks that share a sum exchange it in a cluster
+/// depends on how many tiles there are; the accuracy check of warpgroups lets a tile's rows be
+/// computed again together.
+void TileRanking::keepInvariant() {
+  bool isChecked = products.front().type == MmaType::TF32;
+  llvm::erase_if(ranked, [&](const RankedTile &one) {
+    const TensorTile &tile = one.tile;
+    return tile.tail || tile.splits > 1 || (isChecked && tile.warpgroups);
+  });
+}
+
 std::string TileRanking::whyNotRanked() const {
   // Without a tile each of few lines reads the whole other side, from the second-level cache at
   // best.
@@ -475,6 +492,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
   std::string reason = ranking.whyNoTile();
   if (reason.empty()) {
     ranking.rankAll();
+    if (!tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree())
+      ranking.keepInvariant();
     reason = ranking.whyNotRanked();
   }
   if (reason.empty())

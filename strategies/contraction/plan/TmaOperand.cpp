@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/plan/TmaOperand.h"
 
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
@@ -28,7 +29,8 @@ static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op);
 /// The axes `group` of `op` as one dim of `offset`, where they are one.
 static std::optional<Dim> dimOf(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
                                 const tgl::ValueExpr &offset) {
-  std::optional<int64_t> points = tgl::knownPoints(op, group);
+  // Of a size that is invariant what choices go by: descriptors get the extents of the launch.
+  std::optional<int64_t> points = tgl::plannedPoints(op, group);
   if (!points || *points < 1 || *points > maxExtent)
     return std::nullopt;
   std::optional<unsigned> moving;

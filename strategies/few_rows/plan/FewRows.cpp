@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/few_rows/plan/FewRows.h"
 
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -64,7 +65,7 @@ private:
     if (op.getBody().getOps<tgl::TilesOp>().empty())
       return failAsOther(op, "there is no tile loop, nor a softmax that became one");
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-      if (!tgl::knownPoints(axes, {axis}) || tgl::getAxisRange(axes, axis).lo.asConstant() != 0)
+      if (!tgl::plannedPoints(axes, {axis}) || tgl::getAxisRange(axes, axis).lo.asConstant() != 0)
         return fail(op,
                     "the size of " + namesOf(op.getBody().getArgument(axis)) +
                         " is not known when compiling",
@@ -78,7 +79,8 @@ private:
         return fail(&inner, reasonAgainst(&inner));
     if (plan.products.empty())
       return failAsOther(op, "the tile loop has no sum of products");
-    findRows();
+    if (!findRows())
+      return fail(op, "how many rows share what the loop reads is not known when compiling");
     return llvm::all_of(plan.products,
                         [&](const FewRowsProduct &product) { return checkFactors(product); });
   }
@@ -225,7 +227,7 @@ private:
   }
 
   /// Axes that neither right factors nor the loop's bounds vary along.
-  void findRows() {
+  bool findRows() {
     tgl::AxisSet used;
     for (const FewRowsProduct &product : plan.products)
       used.insert_range(tgl::axesOf(tgl::ReadOp(product.b).getResult()));
@@ -235,8 +237,10 @@ private:
     SmallVector<unsigned> others;
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       (used.contains(axes.getAxes()[axis]) ? others : plan.rows).push_back(axis);
-    plan.numRows = *tgl::knownPoints(axes, plan.rows);
-    plan.blocks = tgl::knownPoints(axes, others);
+    plan.blocks = tgl::plannedPoints(axes, others);
+    std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows);
+    plan.numRows = rows.value_or(0);
+    return rows.has_value();
   }
 
   /// Whether vectors along the axis are neighbours from a multiple of their length on, wherever

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/StatementWork.h"
+#include "ir/tgl/Invariance.h"
 #include "passes/analysis/Nest.h"
 #include "passes/schedule/OrderSums.h"
 #include "strategies/contraction/plan/TileReductions.h"
@@ -71,6 +72,9 @@ void tegula::lowerGenerally(StatementLowering &statement) {
     bool byThread = (*work.inside < shortest && !isKept) || (alongPoints && isBusy);
     (byThread ? canBeTeam : canBeThread) = false;
   }
+  // Else the runtime chooses by the number of points.
+  if (canBeThread && canBeTeam && !tgl::Invariance::of(op).isFree())
+    canBeThread = false;
   PlanStep &step = statement.step;
   if (canBeThread)
     emit(statement, "_thread", DeviceShape(), step.byThread);

@@ -33,10 +33,11 @@ int64_t TileLoopBlock::SplitTensor::termAt(unsigned term) const {
   return base + 4 * numLargest + term * termBytes();
 }
 
+/// 0: it is known at the launch.
 int64_t TileLoopBlock::numRowBlocks() const {
   tgl::AxesOp own = axes;
-  int64_t rows = *tgl::knownPoints(own, {plan.row}), batch = *tgl::knownPoints(own, plan.batch);
-  return divideCeil(rows, tile.rows()) * batch;
+  return divideCeil(*tgl::knownPoints(own, {plan.row}), tile.rows()) *
+         tgl::knownPoints(own, plan.batch).value_or(0);
 }
 
 bool TileLoopBlock::staysForBlocks() const {
@@ -45,8 +46,15 @@ bool TileLoopBlock::staysForBlocks() const {
 }
 
 IndexExpr TileLoopBlock::numBlocks() const {
-  return staysForBlocks() ? int64_t(e.options.target.multiprocessors)
-                          : numRowBlocks() * tile.clusterBlocks;
+  if (staysForBlocks())
+    return int64_t(e.options.target.multiprocessors);
+  tgl::AxesOp own = axes;
+  IndexExpr blocks = int64_t(divideCeil(*tgl::knownPoints(own, {plan.row}), tile.rows()));
+  for (unsigned axis : plan.batch) {
+    tgl::AxisRange range = tgl::getAxisRange(own, axis);
+    blocks = blocks * IndexExpr::max((range.hi - range.lo).expr(), 0);
+  }
+  return blocks * IndexExpr(tile.clusterBlocks);
 }
 
 SmallVector<mlir::Value> TileLoopBlock::alignedTensors() const {
@@ -217,15 +225,18 @@ void TileLoopBlock::setBlock(Value *number) {
     block = b.CreateURem(number, i32(blocks));
     rest = b.CreateUDiv(number, i32(blocks));
   } else {
-    int64_t batches = *tgl::knownPoints(axes, plan.batch);
-    int64_t together = staysForBlocks() ? batches : batchesTogether(batches);
+    std::optional<int64_t> batches = tgl::knownPoints(axes, plan.batch);
+    int64_t together = !batches ? 1 : staysForBlocks() ? *batches : batchesTogether(*batches);
     Value *inGroup = b.CreateURem(number, i32(blocks * together));
     Value *group = b.CreateUDiv(number, i32(blocks * together));
     block = b.CreateSub(i32(blocks - 1), b.CreateUDiv(inGroup, i32(together)));
     rest = b.CreateAdd(b.CreateMul(group, i32(together)), b.CreateURem(inGroup, i32(together)));
   }
   for (unsigned axis : reverse(plan.batch)) {
-    Value *extent = i32(*tgl::knownPoints(axes, {axis}));
+    std::optional<int64_t> points = tgl::knownPoints(axes, {axis});
+    Value *extent = points ? i32(*points)
+                           : b.CreateTrunc(e.emitIndex(e.highOf(axes, axis) - e.lowOf(axes, axis)),
+                                           b.getInt32Ty());
     e.values[axes.getAxes()[axis]] =
         b.CreateAdd(wide(b.CreateURem(rest, extent)), e.emitIndex(e.lowOf(axes, axis)));
     rest = b.CreateUDiv(rest, extent);

@@ -59,6 +59,8 @@ public:
       });
     };
     const std::string &name = statement.name;
+    if (!facts.block().numBlocks().asConstant())
+      statement.step.tiles.largestNumber = facts.block().numBlocks();
     if (facts.block().usesSplitPrecision()) {
       statement.step.tiles.workspaceBytes = facts.precision().workspaceBytes();
       emit({name + "_largest", facts.precision().numBlocks(), TileLoopBlock::splitPrecisionThreads,

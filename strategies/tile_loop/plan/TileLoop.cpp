@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/tile_loop/plan/TileLoop.h"
 
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglShapes.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -53,7 +54,7 @@ private:
                          "there is neither a tile loop nor a softmax whose result is multiplied "
                          "by a tensor");
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-      if (!tgl::knownPoints(axes, {axis}) || !tgl::getAxisRange(axes, axis).lo.asConstant())
+      if (!tgl::plannedPoints(axes, {axis}) || !tgl::getAxisRange(axes, axis).lo.asConstant())
         return fail(op,
                     "the size of " + namesOf(op.getBody().getArgument(axis)) +
                         " is not known when compiling",
@@ -288,8 +289,8 @@ private:
         isRow |= product.a && tgl::axesOf(product.a).contains(axis);
         isFree &= !tgl::axesOf(product.b).contains(axis);
       }
-      int64_t points = *tgl::knownPoints(axes, {axis.getArgNumber()});
-      if (!isRow || !isFree || (most && points <= *most))
+      std::optional<int64_t> points = tgl::knownPoints(axes, {axis.getArgNumber()});
+      if (!points || !isRow || !isFree || (most && *points <= *most))
         continue;
       most = points;
       plan.row = axis.getArgNumber();
@@ -570,7 +571,7 @@ static SmallVector<TileLoopShape> rankWithClusters(const TileLoopPlan &plan,
                                                    int64_t clusterBlocks) {
   bool usesSplitPrecision = !splitPrecisionTensors(plan).empty();
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
-  int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::knownPoints(axes, plan.batch);
+  int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::plannedPoints(axes, plan.batch);
   int64_t warpgroups =
       divideCeil(rows, 128) * batch * clusterBlocks >= device::multiprocessors && rows > 64 ? 2 : 1;
   SmallVector<TileLoopShape> ranked;
@@ -600,7 +601,14 @@ SmallVector<TileLoopShape> tegula::rankTileLoopShapes(const TileLoopPlan &plan, 
   constexpr int64_t fewest = 16;
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row});
-  std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
+  std::optional<int64_t> batch = tgl::plannedPoints(axes, plan.batch);
+  if (!tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree()) {
+    if (!splitPrecisionTensors(plan).empty())
+      return none("the accuracy check of f32 computes all rows again, and what a row is may not "
+                  "depend on others where a size is invariant");
+    if (!plan.masks.empty() && !tgl::knownPoints(axes, plan.batch))
+      return none("ranges of columns that data masks are kept for a number of rows that is known");
+  }
   if (rows < fewest || plan.extent < fewest || !batch || *batch == 0)
     return none(Twine(rows) + " rows walk " + Twine(plan.extent) + " points: fewer than " +
                 Twine(fewest) + " of either, so a thread for a row is as fast");

@@ -89,7 +89,17 @@ void TmaDescriptors::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaO
   for (unsigned dim = 0; dim < its.extents.size(); ++dim) {
     replace(Intrinsic::nvvm_tensormap_replace_box_dim,
             {i32(dim), i32(dim < box.size() ? box[dim] : 1)});
-    replace(Intrinsic::nvvm_tensormap_replace_global_dim, {i32(dim), i32(its.extents[dim])});
+    // Points of the sum and lines, neighbours first, then axes of the batch.
+    SmallVector<unsigned> group;
+    if (dim >= 2)
+      group.push_back(its.batch[dim - 2]);
+    else if ((dim == 1) == operand.how->kMajor)
+      group = &operand == &product.a ? plan.rows : plan.columns;
+    Value *extent =
+        tgl::knownPoints(axes, group)
+            ? i32(its.extents[dim])
+            : b.CreateTrunc(e.emitSize(numbers.pointsOnHost(axes, group)), b.getInt32Ty());
+    replace(Intrinsic::nvvm_tensormap_replace_global_dim, {i32(dim), extent});
     replace(Intrinsic::nvvm_tensormap_replace_element_stride, {i32(dim), i32(1)});
     if (dim > 0)
       replace(Intrinsic::nvvm_tensormap_replace_global_stride,

@@ -1,0 +1,258 @@
+//===- CheckInvariant.cpp - Sizes that no order of a sum depends on -*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `invariant M` says that the order of every sum is a function of the sizes that are summed over.
+// Passes and strategies keep that by what they may know of M (ir/tgl/Invariance.h). Here is what
+// they could not keep: a sum over M itself. Sums of integers, and what has no roundings (max,
+// count, sort), have one value in any order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/check/CheckInstance.h"
+#include "frontend/check/CheckNames.h"
+#include "frontend/check/CheckStmt.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace tegula;
+using namespace tegula::checked;
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// Adds the size, those that it is made of, and those that are made of any of these.
+static void addInvariant(Program &program, llvm::StringRef symbol) {
+  llvm::StringSet<> found;
+  found.insert(symbol);
+  auto usesFound = [&](const IndexExpr &expr) {
+    return llvm::any_of(expr.variables(), [&](const IndexVar &var) {
+      return var.isSymbol() && found.contains(var.name());
+    });
+  };
+  for (size_t before = 0; before != found.size();) {
+    before = found.size();
+    for (const Size &size : program.sizes) {
+      if (size.boundBy || size.isOpen)
+        continue;
+      if (usesFound(size.definition))
+        found.insert(size.name);
+      if (size.name == symbol)
+        for (const IndexVar &var : size.definition.variables())
+          found.insert(var.name());
+    }
+  }
+  for (const Size &size : program.sizes)
+    if (found.contains(size.name) && !llvm::is_contained(program.invariant, size.name))
+      program.invariant.push_back(size.name);
+}
+
+void tegula::bindInvariantNames(CheckContext &ctx, Frame &of) {
+  Program &program = *ctx.program;
+  for (const ast::Ident &name : of.invariant) {
+    Entity *entity = ctx.lookup(name.name);
+    if (!entity) {
+      unknownName(ctx, name, false);
+      continue;
+    }
+    entity->isUsed = true;
+    if (entity->kind == Entity::Poison)
+      continue;
+    if (entity->kind != Entity::Scalar || !entity->isSize || !entity->value.index ||
+        (entity->param && kindOf(*entity->param) == ParamKind::Constant)) {
+      ctx.report(Code::WrongKind, name.span,
+                 "'invariant' names sizes of a launch, and '" + name.name + "' is " +
+                     (entity->param && kindOf(*entity->param) == ParamKind::Constant
+                          ? std::string("a constant")
+                          : describe(*entity)));
+      continue;
+    }
+    // A size that is fixed for now is a number in expressions.
+    if (!of.caller &&
+        llvm::any_of(program.sizes, [&](const Size &size) { return size.name == name.name; }))
+      addInvariant(program, name.name);
+    else
+      for (const IndexVar &var : entity->value.index->variables())
+        if (var.isSymbol())
+          addInvariant(program, var.name());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Walks the statements of the program with those of called kernels, which stand at their calls.
+class SumFinder {
+public:
+  explicit SumFinder(CheckContext &ctx) : ctx(ctx), program(*ctx.program) {}
+
+  void visit(llvm::ArrayRef<Stmt *> body) {
+    for (const Stmt *stmt : body)
+      visit(*stmt);
+  }
+
+private:
+  CheckContext &ctx;
+  const Program &program;
+  llvm::SmallPtrSet<const Expr *, 32> seen;
+  llvm::SmallVector<const Var *> around; // axes that the statement runs along
+  std::optional<Span> call;              // of a kernel, the outermost
+
+  /// The size that the range goes over, or null.
+  const std::string *sizeOf(const Var &var) const {
+    for (const std::string &name : program.invariant)
+      for (const IndexExpr *bound : {&var.lo, &var.hi})
+        if (bound->uses(IndexVar::symbol(name)))
+          return &name;
+    return nullptr;
+  }
+  const Var *variesWith(llvm::ArrayRef<const Var *> vars) const {
+    const auto *found = llvm::find_if(vars, [&](const Var *var) { return sizeOf(*var); });
+    return found == vars.end() ? nullptr : *found;
+  }
+
+  void report(Span span, const llvm::Twine &what, const Var &var) {
+    const std::string &size = *sizeOf(var);
+    Span place = call.value_or(span.file == program.span.file ? span : ctx.frame->kernel->span);
+    Report record = ctx.report(Code::InvariantSum, place,
+                               what + " over '" + size + "', of which 'invariant' says that no " +
+                                   "order of a sum depends on it");
+    record.note("'" + var.name + "' ranges over " + range(var) +
+                "; sums of integers, and max, min, count and sorts, may");
+    if (std::optional<std::pair<Span, std::string>> edit = without(size))
+      record.fix(edit->second.empty() ? "leave it out" : "write '" + edit->second + "'",
+                 {{edit->first, edit->second}});
+  }
+
+  static std::string range(const Var &var) {
+    return (var.lo == IndexExpr(0) ? std::string() : var.lo.str() + ":") + var.hi.str();
+  }
+
+  /// The statement `invariant` without the name; nothing where another name implies the size.
+  std::optional<std::pair<Span, std::string>> without(llvm::StringRef size) const {
+    for (const ast::StmtPtr &stmt : ctx.frame->kernel->body) {
+      if (stmt->kind != ast::Stmt::Invariant ||
+          llvm::none_of(stmt->invariant, [&](const ast::Ident &one) { return one.name == size; }))
+        continue;
+      std::string text;
+      for (const ast::Ident &one : stmt->invariant)
+        if (one.name != size)
+          text += (text.empty() ? "invariant " : ", ") + one.name;
+      return std::pair(stmt->span, text);
+    }
+    return std::nullopt;
+  }
+
+  void visit(const Stmt &stmt) {
+    if (stmt.kind == Stmt::Tiles || stmt.kind == Stmt::For) {
+      if (const Var *var = variesWith(stmt.vars))
+        return report(stmt.span, "a loop", *var);
+    }
+    size_t before = around.size();
+    if (stmt.kind != Stmt::Call)
+      llvm::append_range(around, stmt.vars);
+    if (stmt.kind == Stmt::Equation && stmt.accumulate && stmt.combine == Reduction::Sum &&
+        isFloat(stmt.tensor->type))
+      requireApart(stmt);
+    for (const Expr *expr : {stmt.value, stmt.guard})
+      if (expr)
+        visit(*expr, stmt.span);
+    if (stmt.state && stmt.state->init)
+      visit(*stmt.state->init, stmt.span);
+    if (stmt.let && stmt.let->value)
+      visit(*stmt.let->value, stmt.span);
+    visit(stmt.body);
+    visit(stmt.observing);
+    around.truncate(before);
+    if (stmt.callee) {
+      std::optional<Span> outer = call;
+      call = call.value_or(stmt.span);
+      for (const auto &[parameter, value] : stmt.callee->scalars)
+        visit(*value, stmt.span);
+      visit(stmt.callee->body);
+      call = outer;
+    }
+  }
+
+  /// Points that differ along such a size add to different elements.
+  void requireApart(const Stmt &stmt) {
+    for (const Var *var : around) {
+      if (!sizeOf(*var))
+        continue;
+      IndexVar own = IndexVar::dim(var->id);
+      bool isApart = llvm::any_of(stmt.subscripts, [&](const IndexExpr &subscript) {
+        IndexExpr next = subscript.substitute([&](const IndexVar &each) {
+          return each == own ? std::optional(IndexExpr::dim(var->id) + 1) : std::nullopt;
+        });
+        return next != subscript && (next - subscript).isSize();
+      });
+      if (!isApart)
+        return report(stmt.span, "a sum by '+='", *var);
+    }
+  }
+
+  void visit(const Expr &expr, Span statement) {
+    if (!seen.insert(&expr).second)
+      return;
+    Span span = expr.span.file == program.span.file ? expr.span : statement;
+    const Var *var = variesWith(expr.vars);
+    if (expr.kind == Expr::Reduce && var && hasRoundings(expr))
+      report(span, "a sum", *var);
+    if (expr.kind == Expr::Scan && var && hasRoundings(expr))
+      report(span, "a scan", *var);
+    auto inside = [&](const Expr *each) {
+      if (each)
+        visit(*each, statement);
+    };
+    llvm::for_each(expr.operands, inside);
+    for (const Expr *each : {expr.fill, expr.guard, expr.filter})
+      inside(each);
+    if (expr.let)
+      inside(expr.let->value);
+    auto visitData = [&](const IndexExpr &index) {
+      for (const IndexVar &each : index.variables())
+        if (!each.isSymbol())
+          inside(program.vars[each.position()].data);
+    };
+    llvm::for_each(expr.subscripts, visitData);
+    visitData(expr.index);
+  }
+
+  static bool hasRoundings(const Expr &expr) {
+    if (expr.kind == Expr::Scan)
+      switch (expr.scan) {
+      case Scan::CumSum:
+      case Scan::CumProd:
+      case Scan::Recurrence:
+        return isFloat(expr.type);
+      case Scan::Softmax:
+      case Scan::LogSoftmax:
+        return true;
+      default:
+        return false;
+      }
+    switch (expr.reduction) {
+    case Reduction::Sum:
+    case Reduction::Prod:
+      return isFloat(expr.type);
+    case Reduction::Mean:
+    case Reduction::Var:
+    case Reduction::LogSumExp:
+      return true;
+    default:
+      return false;
+    }
+  }
+};
+} // namespace
+
+void tegula::requireNoInvariantSums(CheckContext &ctx) {
+  if (!ctx.program->invariant.empty())
+    SumFinder(ctx).visit(ctx.program->body);
+}
