@@ -377,12 +377,6 @@ void Builder::tensorsOf(const Equation &equation, DenseSet<const Tensor *> &into
   tensorsOf(&whole, into);
 }
 
-bool Builder::isClamp(const Expr *value) const {
-  return value->kind == Expr::Binary &&
-         (value->binary == checked::Binary::Max || value->binary == checked::Binary::Min) &&
-         value->span.isValid() && sources.text(value->span).starts_with("clamp");
-}
-
 bool Builder::dependsOn(const Expr *value, unsigned var) const {
   VarSet used;
   freeVars(value, used);

@@ -81,8 +81,7 @@ using Replacement = llvm::SmallDenseMap<unsigned, IndexExpr, 8>;
 
 class Builder {
 public:
-  Builder(checked::Program &program, const SourceManager &sources)
-      : program(program), sources(sources) {}
+  explicit Builder(checked::Program &program) : program(program) {}
 
   checked::Program &program;
 
@@ -164,10 +163,6 @@ public:
 
   const Var &var(unsigned id) const { return program.vars[id]; }
 
-  /// Whether a maximum or minimum is a bound of `clamp`, whose derivative is another at ties. The
-  /// checker makes the same nodes of both; the call that they stand for tells.
-  bool isClamp(const Expr *value) const;
-
   /// Calls `visit` for the value's own parts, not for what a subscript takes from data.
   template <typename Visit> static void forParts(const Expr *value, Visit visit) {
     for (const Expr *operand : value->operands)
@@ -176,9 +171,6 @@ public:
       if (part)
         visit(part);
   }
-
-private:
-  const SourceManager &sources;
 };
 
 bool isNumber(const Expr *value, double number);

@@ -363,7 +363,7 @@ std::optional<std::string> GradientMaker::make() {
     std::vector<const Tensor *> wrt;
     if (!chooseWrt(*program, wrt))
       return std::nullopt;
-    Builder builder(*program, module.sourceManager());
+    Builder builder(*program);
     std::optional<std::vector<Equation>> equations = flatten(builder, refusal);
     std::optional<Derivation> derivation;
     if (equations)

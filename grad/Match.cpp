@@ -31,7 +31,8 @@ bool areEqual(const Expr *a, const Expr *b) {
               a->index == b->index && a->scalar == b->scalar && a->let == b->let &&
               a->state == b->state && a->tensor == b->tensor && a->subscripts == b->subscripts &&
               a->exact == b->exact && a->unary == b->unary && a->binary == b->binary &&
-              a->target == b->target && a->isWeak == b->isWeak && a->normal == b->normal;
+              a->isClamp == b->isClamp && a->target == b->target && a->isWeak == b->isWeak &&
+              a->normal == b->normal;
   if (!same || !areEqual(a->fill, b->fill) || !areEqual(a->guard, b->guard))
     return false;
   for (auto [x, y] : zip_equal(a->operands, b->operands))

@@ -94,7 +94,7 @@ bool RuleApplier::isKnownUnder(Binary op, const Expr *lhs, const Expr *rhs) cons
 /// takes its part of equals away: relu has the derivative 0 at 0. A bound of clamp takes none.
 void RuleApplier::extremum(bool isMax) {
   const Expr *x = node->operands[0], *y = node->operands[1];
-  if (b.isClamp(node)) {
+  if (node->isClamp) {
     const Expr *value = valueOf(x), *bound = valueOf(y);
     flow(x, g, b.compare(isMax ? Binary::GE : Binary::LE, value, bound));
     flow(y, g, b.compare(isMax ? Binary::LT : Binary::GT, value, bound));

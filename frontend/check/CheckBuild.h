@@ -24,7 +24,7 @@ const Expr *indexNode(CheckContext &ctx, const IndexExpr &index, Span span);
 Value indexValue(CheckContext &ctx, const IndexExpr &index, Span span);
 Value floatLiteral(CheckContext &ctx, double value, Span span);
 const Expr *binaryNode(CheckContext &ctx, checked::Binary op, const Expr *a, const Expr *b,
-                       DType type, Span span);
+                       DType type, Span span, bool isClamp = false);
 const Expr *unaryNode(CheckContext &ctx, checked::Unary op, const Expr *a, DType type, Span span);
 /// The value in `type`, a compute type at least as wide as the value's own (weak: any).
 const Expr *coerce(CheckContext &ctx, const Value &value, DType type);

@@ -15,7 +15,9 @@ inline namespace checker {
 
 Value eval(CheckContext &ctx, const ast::Expr &e);
 Value arith(CheckContext &ctx, checked::Binary op, const Value &a, const Value &b, Span span);
-Value extremum(CheckContext &ctx, checked::Binary op, const Value &a, const Value &b, Span span);
+/// `isClamp`: `b` is a bound of `clamp`.
+Value extremum(CheckContext &ctx, checked::Binary op, const Value &a, const Value &b, Span span,
+               bool isClamp = false);
 /// A function of two floats, to which integers are converted.
 Value ofFloats(CheckContext &ctx, checked::Binary op, const Value &a, const Value &b, Span span);
 

@@ -223,7 +223,8 @@ struct Expr {
   /// Shl, Shr: 0 where the count is known to be less than the width, else 64.
   unsigned exponentBits = 64;
   DType target = DType::F32;
-  bool isWeak = false; // Convert: of a weak value to the type of what it meets [2.5], not written
+  bool isClamp = false; // Max, Min: a bound of `clamp`, whose derivative is another at ties
+  bool isWeak = false;  // Convert: of a weak value to the type of what it meets [2.5], not written
   std::vector<const Expr *> operands;
   tegula::checked::Reduction reduction = Reduction::Sum;
   bool unbiased = false;

@@ -152,9 +152,10 @@ Value tegula::floatLiteral(CheckContext &ctx, double value, Span span) {
 }
 
 const checked::Expr *tegula::binaryNode(CheckContext &ctx, Binary op, const Expr *a, const Expr *b,
-                                        DType type, Span span) {
+                                        DType type, Span span, bool isClamp) {
   Expr *expr = makeExpr(ctx, Expr::Binary, type, span);
   expr->binary = op;
+  expr->isClamp = isClamp;
   expr->operands = {a, b};
   return finishExpr(ctx, expr);
 }

@@ -367,7 +367,8 @@ Value tegula::arith(CheckContext &ctx, Binary op, const Value &a, const Value &b
   return result;
 }
 
-Value tegula::extremum(CheckContext &ctx, Binary op, const Value &a, const Value &b, Span span) {
+Value tegula::extremum(CheckContext &ctx, Binary op, const Value &a, const Value &b, Span span,
+                       bool isClamp) {
   if (a.isPoison() || b.isPoison())
     return {};
   if (a.isIndex() && b.isIndex() && isFormula(ctx, a, b))
@@ -380,7 +381,7 @@ Value tegula::extremum(CheckContext &ctx, Binary op, const Value &a, const Value
   std::optional<double> p = constantOf(x), q = constantOf(y);
   if (p && q && isFloat(type) && weak)
     return Value{constantNode(ctx, foldArith(op, *p, *q), type, span), true, {}, {}};
-  return Value{binaryNode(ctx, op, x, y, type, span), weak, {}, {}};
+  return Value{binaryNode(ctx, op, x, y, type, span, isClamp), weak, {}, {}};
 }
 
 Value tegula::ofFloats(CheckContext &ctx, Binary op, const Value &a, const Value &b, Span span) {

@@ -433,9 +433,9 @@ static Value evalBuiltin(CheckContext &ctx, const ast::Expr &e) {
   }
   Value result = values[0];
   if (given[1])
-    result = extremum(ctx, checked::Binary::Max, result, values[1], e.span);
+    result = extremum(ctx, checked::Binary::Max, result, values[1], e.span, /*isClamp=*/true);
   if (given[2])
-    result = extremum(ctx, checked::Binary::Min, result, values[2], e.span);
+    result = extremum(ctx, checked::Binary::Min, result, values[2], e.span, /*isClamp=*/true);
   return result;
 }
 
