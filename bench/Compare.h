@@ -16,9 +16,10 @@
 //   worst  max |kernel[i] - exact[i]| / max(|exact[i]|, rms(exact))
 // Each must be at most 2 times libtorch's, or at most
 //   norm   u + 2 s    worst  u + 16 s    with s = 2^-24 (2^-53 for f64) * sqrt(1 + depth),
-// u being the unit roundoff of the output's type. An element that is not finite must be so in the
-// same way as the exact value rounded to that type, or as libtorch's. Integers and booleans must
-// equal the exact or libtorch's value.
+// u being the unit roundoff of the output's type. Where bounds on the errors of all elements are
+// given that roundings alone may make (ErrorBounds.h), a result within all of them is right, too.
+// An element that is not finite must be so in the same way as the exact value rounded to that type,
+// or as libtorch's. Integers and booleans must equal the exact or libtorch's value.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_COMPARE_H
@@ -45,15 +46,17 @@ struct Comparison {
   std::string reason;
   ErrorMeasure kernel, libtorch;
   double normBound = 0, worstBound = 0; // what was allowed
+  bool isFar = false;                   // failed for its error's size alone
+  bool isBounded = false;               // beyond the above, and within bounds of all elements
   /// KernelBench's rule: allclose to libtorch's result with rtol = atol = 1e-4 (f32) or 1e-2.
   bool kernelBench = false;
 };
 
 /// `depth`: how many terms are added up for one element; 1 where there is no reduction.
 /// `roundings`: to the output's type, between the exact value and the kernel's; 2 where `exact` is
-/// another kernel's result, rounded itself.
+/// another kernel's result, rounded itself. `bounds`: on each element's error; none where empty.
 Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &exact, double depth,
-                   bool bitExact, unsigned roundings = 1);
+                   bool bitExact, unsigned roundings = 1, llvm::ArrayRef<double> bounds = {});
 
 } // namespace tegula::bench
 

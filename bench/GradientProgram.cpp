@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/GradientProgram.h"
 
+#include "bench/ErrorBounds.h"
 #include "frontend/OpenModule.h"
 #include "grad/Gradient.h"
 #include "llvm/ADT/STLExtras.h"
@@ -57,6 +58,9 @@ GradientProgram::make(const Module &module, const ast::Kernel &kernel, const Ins
   made->module = openModule(made->sources, file, made->diagnostics);
   made->entry = made->module->entry("");
   Signature signature(*made->entry);
+  made->forwardModule = &module;
+  made->forwardOptions = options;
+  made->forwardOptions.instance = instance.options;
   options.instance = {};
   options.instance.kernel = made->entry->name.name;
   options.instance.precision = instance.options.precision;
@@ -65,6 +69,7 @@ GradientProgram::make(const Module &module, const ast::Kernel &kernel, const Ins
   for (const auto &[name, type] : instance.options.types)
     if (is_contained(signature.genericTypes, name))
       options.instance.types[name] = type;
+  made->options = options;
   Expected<std::unique_ptr<Runner>> runner =
       Runner::make(*made->module, std::move(options), made->diagnostics);
   if (!runner)
@@ -77,17 +82,52 @@ GradientProgram::make(const Module &module, const ast::Kernel &kernel, const Ins
   return std::move(made);
 }
 
+/// What an output or inout of the kernel is called in its gradient program.
+static std::string nameAfter(const KernelArgument &argument) {
+  return argument.name + (argument.role == KernelArgument::Inout ? "_after" : "");
+}
+
+/// Of the kernel or of its gradient program.
+using BoundsMaker = std::function<std::unique_ptr<ErrorBounds>(bool isForward)>;
+
 namespace {
 class GradientSubject : public Subject {
 public:
   GradientSubject(std::unique_ptr<Launch> backward, std::unique_ptr<Launch> forward,
                   std::vector<std::optional<Tensor>> weights, std::vector<std::string> wanted,
-                  unsigned numRounded, const Reference &reference)
+                  StringSet<> computed, unsigned numRounded, BoundsMaker boundsOf,
+                  const Reference &reference)
       : Subject(std::move(backward)), forward(std::move(forward)), weights(std::move(weights)),
-        wanted(std::move(wanted)), numRounded(numRounded), reference(reference) {}
+        wanted(std::move(wanted)), computed(std::move(computed)), numRounded(numRounded),
+        boundsOf(std::move(boundsOf)), reference(reference) {}
 
   /// What the program takes from the forward pass was rounded like a temporary.
   unsigned roundings() const override { return launch().roundings() + 2 * numRounded; }
+
+  /// What the program takes from the forward pass has that one's error.
+  std::optional<std::vector<std::vector<double>>> errorBounds() override {
+    ErrorBounds::ByName ofInputs;
+    bool takes = any_of(launch().kernel().arguments, [&](const KernelArgument &argument) {
+      return computed.contains(argument.name);
+    });
+    if (takes) {
+      std::unique_ptr<ErrorBounds> before = boundsOf(/*isForward=*/true);
+      std::optional<ErrorBounds::ByName> found;
+      if (!before || !(found = before->at(*forward, {})))
+        return std::nullopt;
+      for (const KernelArgument &argument : forward->kernel().arguments)
+        if (auto errors = found->find(argument.name); errors != found->end())
+          ofInputs[nameAfter(argument)] = std::move(errors->second);
+    }
+    std::unique_ptr<ErrorBounds> own = boundsOf(/*isForward=*/false);
+    std::optional<ErrorBounds::ByName> found;
+    if (!own || !(found = own->at(launch(), ofInputs)))
+      return std::nullopt;
+    std::vector<std::vector<double>> bounds;
+    for (unsigned argument : launch().resultArguments())
+      bounds.push_back((*found)[launch().kernel().arguments[argument].name]);
+    return bounds;
+  }
 
   std::optional<std::vector<Tensor>> expected(bool float64, std::string &error) override {
     std::unique_ptr<Reference::Tape> wide;
@@ -130,7 +170,9 @@ private:
   std::unique_ptr<Launch> forward;
   std::vector<std::optional<Tensor>> weights; // of the kernel's outputs
   std::vector<std::string> wanted;            // tensors whose gradients the program gives
+  StringSet<> computed;                       // what the forward pass gave
   unsigned numRounded;
+  BoundsMaker boundsOf;
   const Reference &reference;
   std::unique_ptr<Reference::Tape> tape; // in the inputs' types
 };
@@ -192,7 +234,7 @@ Expected<std::unique_ptr<Subject>> GradientProgram::subject(std::unique_ptr<Laun
   StringSet<> computed;
   for (auto [index, result] : zip_equal(outputs, *results)) {
     const KernelArgument &argument = compiled.arguments[index];
-    std::string name = argument.name + (argument.role == KernelArgument::Inout ? "_after" : "");
+    std::string name = nameAfter(argument);
     weights.emplace_back();
     if (isFloat(argument.dtype)) {
       std::string own = (prefix + name).str();
@@ -234,12 +276,16 @@ Expected<std::unique_ptr<Subject>> GradientProgram::subject(std::unique_ptr<Laun
   Expected<std::unique_ptr<Launch>> backward = Launch::make(*runner, *sizes, std::move(inputs));
   if (!backward)
     return backward.takeError();
+  auto boundsOf = [this](bool isForward) {
+    return isForward ? ErrorBounds::make(*forwardModule, forwardOptions)
+                     : ErrorBounds::make(*module, options);
+  };
   // The reference reads inputs of the forward pass, not what it wrote.
   if (Error error = forward->prepare())
     return std::move(error);
-  return std::make_unique<GradientSubject>(std::move(*backward), std::move(forward),
-                                           std::move(weights), std::move(wanted), numRounded,
-                                           reference);
+  return std::make_unique<GradientSubject>(
+      std::move(*backward), std::move(forward), std::move(weights), std::move(wanted),
+      std::move(computed), numRounded, std::move(boundsOf), reference);
 }
 
 } // namespace tegula::bench

@@ -46,6 +46,8 @@ private:
                                           llvm::ArrayRef<int64_t> shape, const Launch &forward,
                                           const Launch::Inputs &inputs);
 
+  const Module *forwardModule = nullptr;
+  CompileOptions forwardOptions, options; // of the kernel, and of the program
   SourceManager sources;
   Diagnostics diagnostics{sources};
   std::unique_ptr<Module> module;

@@ -22,6 +22,9 @@ public:
 
   /// To the results' type, between exact values and the launch's results.
   virtual unsigned roundings() const { return launch().roundings(); }
+  /// Bounds on the errors of the launch's results that roundings may make, by result and element;
+  /// nothing where none are known.
+  virtual std::optional<std::vector<std::vector<double>>> errorBounds() { return std::nullopt; }
   /// What the launch's results should be; in float64 with the inputs cast up first.
   virtual std::optional<std::vector<Tensor>> expected(bool float64, std::string &error) = 0;
   /// Seconds of one call of libtorch's.
