@@ -250,6 +250,8 @@ private:
     for (unsigned attempt = 0; attempt < (isOptional ? 4 : 12); ++attempt) {
       uint64_t seed = mix(options.seed, number * 64 + attempt);
       SizeKind kind = smallerKind(sizeKind, tooLarge);
+      if (kind == SizeKind::Wide && second.isSlowToPrepare())
+        kind = SizeKind::Primes;
       Sizes given = options.sizes;
       given.insert(forced.begin(), forced.end());
       std::optional<Sizes> sizes = kept ? kept : knownSizes(kind, number);
@@ -342,10 +344,13 @@ private:
   }
 
   /// A reference is traced anew for all sizes, which takes its time: it has the second point of a
-  /// kind at other sizes than the first one, and further ones at those of both in turn.
+  /// kind at other sizes than the first one, and further ones at those of both in turn. Where that
+  /// takes long, all points of a kind have the sizes of the first.
   std::optional<Sizes> knownSizes(SizeKind kind, uint64_t number) {
     const std::vector<Sizes> &known = taken[kind];
-    if (second.hasTypes() || !forced.empty() || known.empty() || (known.size() < 2 && !isOptional))
+    const size_t wanted = second.isSlowToPrepare() ? 1 : 2;
+    if (second.hasTypes() || !forced.empty() || known.empty() ||
+        (known.size() < wanted && !isOptional))
       return std::nullopt;
     return known[number % known.size()];
   }

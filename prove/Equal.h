@@ -35,6 +35,8 @@ public:
   virtual bool hasTypes() const { return false; }
   /// Bits of the mantissa that products are allowed to keep, by statements `precision`.
   virtual unsigned productBits() const { return 23; }
+  /// Whether other sizes take long to prepare for, so that few should be drawn.
+  virtual bool isSlowToPrepare() const { return false; }
   /// The kernel whose guards say which sizes it takes, if any do.
   virtual tgl::KernelOp guarded() const { return {}; }
 };

@@ -106,8 +106,8 @@ void Machine::stop(Evaluation::Problem why, const Twine &text) {
   result.message = text.str();
 }
 
-bool Machine::count() {
-  if (++result.steps > options.maxSteps)
+bool Machine::count(uint64_t points) {
+  if ((result.steps += points) > options.maxSteps)
     stop(Evaluation::Limit, "more than " + Twine(options.maxSteps) + " points");
   return !stopped;
 }
@@ -204,12 +204,16 @@ unsigned StepBuilder::newTensor(llvm::StringRef name, tgl::TglTensorType type) {
   return unsigned(machine.tensors.size() - 1);
 }
 
-IndexCode StepBuilder::index(Attribute attr, ValueRange dims) {
-  IndexExpr expr = cast<tgl::IndexExprAttr>(attr).getExpr().substitute(
+IndexExpr StepBuilder::withSizes(Attribute attr) const {
+  return cast<tgl::IndexExprAttr>(attr).getExpr().substitute(
       [&](const IndexVar &var) -> std::optional<IndexExpr> {
         auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
         return found == sizes.end() ? std::nullopt : std::optional(IndexExpr(found->second));
       });
+}
+
+IndexCode StepBuilder::index(Attribute attr, ValueRange dims) {
+  IndexExpr expr = withSizes(attr);
   IndexCode code;
   if (std::optional<int64_t> constant = expr.asConstant()) {
     code.constant = *constant;

@@ -39,8 +39,8 @@ public:
   Machine(Algebra &algebra, const EvaluateOptions &options) : algebra(algebra), options(options) {}
 
   void stop(Evaluation::Problem why, const llvm::Twine &text);
-  /// Counts a point; false where there were too many.
-  bool count();
+  /// Counts points; false where there were too many.
+  bool count(uint64_t points = 1);
 
   Algebra &algebra;
   const EvaluateOptions &options;
@@ -108,6 +108,8 @@ public:
   unsigned tensorOf(mlir::Value value) const { return tensorIds.lookup(value); }
   unsigned newTensor(llvm::StringRef name, tgl::TglTensorType type);
   std::optional<int64_t> sizeValue(const IndexExpr &expr) const;
+  /// An `#tgl.expr` with numbers in place of sizes.
+  IndexExpr withSizes(mlir::Attribute expr) const;
   IndexCode index(mlir::Attribute expr, mlir::ValueRange dims);
   llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
   Captures captures(mlir::Operation *op, mlir::ValueRange operands);

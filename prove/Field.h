@@ -61,6 +61,8 @@ public:
   uint64_t pow(uint64_t a, uint64_t exponent) const;
   /// Of a residue that is not 0.
   uint64_t inverse(uint64_t a) const { return pow(a, m - 2); }
+  /// Of a sum of products of residues that is below the prime times 2^64.
+  uint64_t reduced(unsigned __int128 sum) const { return reduce(sum); }
   /// A residue from 64 bits that look random.
   uint64_t fromBits(uint64_t bits) const { return bits % m; }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/tgl/TglUtils.h"
 #include "prove/EvaluateImpl.h"
+#include "prove/Products.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <limits>
 
@@ -148,6 +149,7 @@ struct Reduce {
   Slot value = noSlot, filter = noSlot, out = noSlot;
   Type type; // of the result
   uint8_t *ways = nullptr;
+  std::shared_ptr<const ProductReduction> products; // where it is such a sum
   std::optional<Captures> memo;
   struct Last {
     std::vector<uint64_t> key;
@@ -192,6 +194,8 @@ private:
   }
 
   Number numbers(Machine &machine) const {
+    if (std::optional<Number> sum = products ? products->run(machine) : std::nullopt)
+      return *sum;
     Algebra &algebra = machine.algebra;
     std::vector<Number> values;
     points(machine, [&] { values.push_back(machine.numbers[value]); });
@@ -288,6 +292,8 @@ bool tegula::prove::buildReduce(StepBuilder &builder, Operation *op, Steps &step
     step.filter = builder.slotOf(reduce.getFilter());
     step.ways = builder.conditionOf(op, reduce.getFilter());
   }
+  if (auto products = ProductReduction::match(builder, reduce, step.axes))
+    step.products = std::make_shared<const ProductReduction>(std::move(*products));
   step.type = reduce.getType();
   step.out = builder.slotOf(reduce.getResult());
   if (variesLessThanItsPlace(op))

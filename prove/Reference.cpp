@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "prove/Reference.h"
 #include "prove/EvaluateImpl.h"
+#include "prove/ProductSum.h"
 #include "prove/ReferenceMaps.h"
 
 using namespace llvm;
@@ -278,13 +279,20 @@ private:
                PointTensor &out) {
     size_t batch = instruction.batch, m = instruction.m, depth = instruction.k;
     auto n = size_t(instruction.n);
-    steps += batch * m * depth * n;
+    steps += batch * m * depth * n / ProductSum::productsOfStep;
     if (steps > 20 * options.maxSteps)
       return false;
     std::vector<Number> terms(depth);
     for (size_t g = 0; g < batch; ++g)
       for (size_t i = 0; i < m; ++i)
         for (size_t j = 0; j < n; ++j) {
+          ProductSum sum(algebra);
+          sum.add(a.numbers.data() + (g * m + i) * depth, 1, b.numbers.data() + g * depth * n + j,
+                  ptrdiff_t(n), depth);
+          if (std::optional<Number> total = sum.total()) {
+            out.numbers.push_back(*total);
+            continue;
+          }
           for (size_t k = 0; k < depth; ++k)
             terms[k] =
                 algebra.mul(a.numbers[(g * m + i) * depth + k], b.numbers[(g * depth + k) * n + j]);
@@ -447,6 +455,8 @@ const ReferenceProgram *ReferenceSubject::programFor(const Point &point,
       found.read(*answer);
     else
       found.message = toString(answer.takeError());
+    if (found.program)
+      longest = std::max(longest, found.program->instructions.size());
   }
   result.problem = found.problem;
   result.message = found.message;

@@ -51,6 +51,8 @@ public:
   Evaluation run(const Point &point, Algebra &algebra, const EvaluateOptions &options) override;
   void settle(Coverage::Kind kind) override;
   std::vector<std::string> oneSided() const override;
+  /// A network of some hundred layers is traced in about a second.
+  bool isSlowToPrepare() const override { return longest > 1000; }
 
 private:
   /// What was answered at some shapes.
@@ -73,6 +75,7 @@ private:
   tgl::KernelOp kernel;
   FixedArguments constants;
   std::map<std::string, Traced> programs;            // by question
+  size_t longest = 0;                                // of them, in instructions
   std::vector<std::pair<std::string, uint8_t>> ways; // of conditions, in order, since `settle`
   std::vector<std::pair<std::string, uint8_t>> sureWays;
 };

@@ -9,6 +9,7 @@
 #include "prove/Draw.h"
 #include "prove/Evaluate.h"
 #include "prove/EvaluateImpl.h"
+#include "prove/ProductSum.h"
 
 using namespace tegula;
 using namespace tegula::prove;
@@ -65,6 +66,66 @@ TEST(Number, ZeroByChanceIsNoZero) {
   a.residues[0] = 0;
   m.div(m.integer(1), a);
   EXPECT_TRUE(m.events.isUnlucky);
+}
+
+/// A sum of products is what operations one by one give, with its bounds.
+TEST(Number, SumsOfProductsAgree) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Algebra m(seed);
+    Draws draws(seed);
+    Number under = m.add(drawn(m, 0.3), drawn(m, 1.1));
+    std::vector<Number> a, b, products;
+    for (unsigned k = 0; k < 40; ++k) {
+      a.push_back(m.exp(drawn(m, double(draws.below(100)) / 50 - 1)));
+      b.push_back(k % 3 ? drawn(m, double(draws.below(100)) / 50 - 1)
+                        : m.div(drawn(m, 0.7), under));
+      products.push_back(m.mul(a.back(), b.back()));
+    }
+    ProductSum sum(m);
+    sum.add(a.data(), 1, b.data(), 1, a.size());
+    std::optional<Number> found = sum.total();
+    Number wanted = reduceNumbers(m, tgl::ReduceKind::Sum, products, /*isUnbiased=*/false);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_TRUE(std::equal(found->residues, found->residues + Chain::levels, wanted.residues));
+    EXPECT_LE(std::fabs(double(found->real - wanted.real)), wanted.slack);
+    EXPECT_NEAR(found->slack / wanted.slack, 1, 0.1);
+    EXPECT_NEAR(found->error / wanted.error, 1, 1e-6);
+    EXPECT_EQ(found->numerator, wanted.numerator);
+    EXPECT_EQ(found->denominator, wanted.denominator);
+    EXPECT_EQ(found->isProduct, wanted.isProduct);
+  }
+  Algebra m(1);
+  Number log = m.log(drawn(m, 2)), root = m.sqrt(drawn(m, 2)), one = m.integer(1);
+  for (const auto &[a, b] : {std::pair(log, one), std::pair(root, root), std::pair(one, m.nan())}) {
+    ProductSum sum(m);
+    sum.add(&a, 1, &b, 1, 1);
+    EXPECT_FALSE(sum.total().has_value());
+  }
+}
+
+/// Guards that hardly any draw meets are met by changing one size after another.
+TEST(Number, SizesOfDeepNetworksAreFound) {
+  mlir::MLIRContext context;
+  context.loadDialect<tgl::TglDialect>();
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
+    tgl.kernel @k(%x: !tgl.tensor<[N, C, H, W], f32> {tgl.name = "x", tgl.role = "in"},
+                  %w: !tgl.tensor<[O, K], f32> {tgl.name = "w", tgl.role = "in"},
+                  %y: !tgl.tensor<[N, O], f32> {tgl.name = "y", tgl.role = "out"})
+        sizes [N = 0 : 0, C = 0 : 1, H = 0 : 2, W = 0 : 3, O = 1 : 0, K = 1 : 1,
+               P = (H floordiv 32), Q = (W floordiv 32)]
+        guards [nonneg P - 1 : "H", nonneg Q - 1 : "W",
+                zero K - P*Q*C : "K"] {
+    })",
+                                                        mlir::ParserConfig(&context));
+  ASSERT_TRUE(bool(module));
+  auto kernel = *module->getOps<tgl::KernelOp>().begin();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::optional<Sizes> sizes = drawSizes(kernel, SizeKind::Borders, {}, seed);
+    ASSERT_TRUE(sizes.has_value());
+    EXPECT_EQ((*sizes)["H"], 32);
+    EXPECT_EQ((*sizes)["K"], (*sizes)["C"]);
+    EXPECT_LE((*sizes)["O"], 3);
+  }
 }
 
 /// What f32 computes is within the bound of what is exact.

@@ -12,7 +12,9 @@ from ..program.runner import Parameter
 from ..rule.reference import Case
 
 # What stands behind the task's text. A batch norm in training mode computes the same without the statistics that it
-# keeps, whose sizes would be the task's.
+# keeps, whose sizes would be the task's. What a layer knows of its widths beside its parameters (groups of a depthwise
+# convolution, sizes of recurrent layers and norms) follows the parameters that are given. Tensors that a module keeps as
+# plain attributes, which forward may change, are at each call what the constructor made, and fix the inputs' sizes.
 CALL = """
 
 # The module as a function of the parameters of a program.
@@ -31,12 +33,34 @@ def _made():
     return model, list(get_inputs())
 
 _model, _inputs = _made()
+_depthwise = {{part: 1 if part.transposed else part.out_channels // part.in_channels for part in _model.modules()
+              if isinstance(part, _torch.nn.modules.conv._ConvNd) and part.groups == part.in_channels > 1}}
+_attributes = [(part, name, value) for part in _model.modules() for name, value in vars(part).items()
+               if isinstance(value, _torch.Tensor)]
+
+def _prepare(state):
+    owned = {{}}
+    for key, value in state.items():
+        owned.setdefault(key.rpartition(".")[0], {{}})[key.rpartition(".")[2]] = value
+    for name, part in _model.named_modules():
+        own = owned.get(name, {{}})
+        if part in _depthwise and "weight" in own:
+            part.groups = own["weight"].shape[0] // _depthwise[part]
+        if isinstance(part, _torch.nn.RNNBase) and part.proj_size == 0 and "weight_hh_l0" in own and "weight_ih_l0" in own:
+            part.input_size, part.hidden_size = own["weight_ih_l0"].shape[1], own["weight_hh_l0"].shape[1]
+        if isinstance(part, (_torch.nn.LayerNorm, _torch.nn.RMSNorm)) and "weight" in own:
+            part.normalized_shape = tuple(own["weight"].shape)
+    for part, name, value in _attributes:
+        setattr(part, name, _torch.zeros(value.shape, dtype=value.dtype).copy_(value))
 
 def ref({names}):
     inputs = list(_inputs)
     for place, value in {inputs}:
+        if _attributes and value.shape != inputs[place].shape:
+            raise ValueError("the module keeps tensors of its own sizes")
         inputs[place] = value
     state = {{{state}}}
+    _prepare(state)
     found = _torch.func.functional_call(_model, state, tuple(inputs))
     found = [one for one in _torch.utils._pytree.tree_leaves(found) if one is not None]
     return [one if isinstance(one, _torch.Tensor) else _torch.tensor(one) for one in found]

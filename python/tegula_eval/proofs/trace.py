@@ -16,6 +16,7 @@ import os
 import sys
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
@@ -28,6 +29,8 @@ MOVES = {"view", "_unsafe_view", "reshape", "permute", "transpose", "t", "expand
          "lift_fresh_copy", "contiguous", "unsafe_split", "diag_embed", "squeeze_", "narrow", "expand_as", "as_strided_scatter",
          "movedim", "_reshape_alias", "pixel_shuffle", "channel_shuffle", "reflection_pad2d", "replication_pad2d", "unsafe_chunk",
          "reflection_pad1d", "replication_pad1d", "upsample_nearest2d", "upsample_nearest1d"}
+# As many products of a matrix product take as long as another element, as in prove/ProductSum.h.
+PRODUCTS_OF_STEP = 8
 # What takes a tensor's shape alone.
 SHAPED = {"full_like", "zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided"}
 UNARY = {name: name for name in """neg abs exp log log1p expm1 exp2 log2 log10 sqrt rsqrt reciprocal sin cos tan tanh sinh cosh atan
@@ -41,7 +44,7 @@ DECOMPOSED = [getattr(aten, name) for name in """_adaptive_avg_pool2d _fused_rms
               linalg_vector_norm linspace log_sigmoid_forward logaddexp masked_fill mse_loss mv
               native_batch_norm native_group_norm native_layer_norm new_full new_zeros nll_loss2d_forward nll_loss_forward
               norm ones_like prelu rms_norm rsub silu smooth_l1_loss soft_margin_loss softplus softshrink square std
-              std_mean threshold unsqueeze_copy upsample_bilinear2d xlogy zeros_like""".split()]
+              std_mean threshold lstm gru rnn_tanh rnn_relu unsqueeze_copy upsample_bilinear2d xlogy zeros_like""".split()]
 
 
 def base_name(target):
@@ -112,7 +115,7 @@ def told(value):
     return int(value) if isinstance(value, (bool, int)) else value if math.isfinite(value) else str(value)
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(256)
 def in_order(count):
     return bytes_of(torch.arange(1, count + 1, dtype=torch.int32))
 
@@ -122,6 +125,24 @@ def bytes_of(tensor):
     return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
+def tensors_in(values):
+    """Tensors among an operation's arguments or results, which lists and tuples hold."""
+    found = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += tensors_in(value)
+    return found
+
+
+def replaced(value, replace):
+    """An argument with other tensors in it."""
+    if isinstance(value, torch.Tensor):
+        return replace(value)
+    return type(value)(replaced(one, replace) for one in value) if type(value) in (list, tuple) else value
+
+
 def numbered(tensors):
     """Tensors of int64 that say where elements stand, from 1 on."""
     result, start = [], 1
@@ -129,6 +150,23 @@ def numbered(tensors):
         result.append(torch.arange(start, start + tensor.numel()).reshape(tensor.shape))
         start += tensor.numel()
     return result
+
+
+class RecurrentParts(TorchFunctionMode):
+    """Takes recurrent layers apart by functions of Python: those of C++ change what they made in place, out of sight."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        rule = recurrent_parts().get(getattr(function, "__name__", None))
+        if rule is None or not isinstance(args[3], bool):  # packed sequences have weights there
+            return function(*args, **(kwargs or {}))
+        return rule(*args, **(kwargs or {}))
+
+
+@functools.cache
+def recurrent_parts():
+    names = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    rules = torch._decomp.get_decompositions([getattr(aten, name).input for name in names])
+    return {name: rules[getattr(aten, name).input] for name in names}
 
 
 class Tracer(TorchDispatchMode):
@@ -158,12 +196,12 @@ class Tracer(TorchDispatchMode):
         return out
 
     def note(self, function, args, kwargs, out):
-        given = [t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        given = tensors_in([*args, *kwargs.values()])
         drawn = [self.random[id(t)] for t in given if id(t) in self.random]
         if torch.Tag.nondeterministic_seeded in function.tags:
             drawn.append(base_name(function))
         if not drawn:
-            return self.lower(function, args, kwargs, out)
+            return self.lower(function, args, kwargs, out, given)
         for one in torch.utils._pytree.tree_leaves(out):
             if not isinstance(one, torch.Tensor):
                 raise Unknown(f"the reference draws random numbers (aten.{drawn[0]})")
@@ -212,9 +250,8 @@ class Tracer(TorchDispatchMode):
     def combine(self, fn, like, *numbers):
         return self.recorder.emit("map", like, fn=fn, **{"in": list(numbers)})
 
-    def lower(self, target, args, kwargs, out):
+    def lower(self, target, args, kwargs, out, tensors):
         name = base_name(target)
-        tensors = [t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
         is_map = isinstance(out, torch.Tensor) and out.is_floating_point() and (name in UNARY or name in BINARY)
         if not any(id(t) in self.ids for t in tensors) and not is_map:
             return  # a constant, until somebody uses it; cos(1) is no number that a float holds
@@ -223,7 +260,7 @@ class Tracer(TorchDispatchMode):
         if getattr(self, "do_" + name, None):
             return getattr(self, "do_" + name)(out, *args, **kwargs)
         if name in MOVES:
-            return self.move(target, args, kwargs, out)
+            return self.move(target, args, kwargs, out, tensors)
         if name in UNARY:
             number = self.of(args[0])
             self.bind(out, self.combine(name, out, self.as_float(number) if out.is_floating_point() else number))
@@ -232,15 +269,14 @@ class Tracer(TorchDispatchMode):
         else:
             raise Unknown(f"the reference calls aten.{name}, which has no exact meaning here")
 
-    def move(self, target, args, kwargs, out):
-        tensors = [t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    def move(self, target, args, kwargs, out, tensors):
         places = dict(zip(map(id, tensors), numbered(tensors)))
-        replace = lambda v: places[id(v)] if isinstance(v, torch.Tensor) else v
+        replace = lambda v: places[id(v)]
         name = base_name(target)
         if name.startswith(("upsample", "reflection", "replication")):
-            replace = lambda v: places[id(v)].double() if isinstance(v, torch.Tensor) else v
-        new_args, new_kwargs = torch.utils._pytree.tree_map(replace, (args, {k: v for k, v in kwargs.items() if k != "dtype"}))
-        found = target(*new_args, **new_kwargs)
+            replace = lambda v: places[id(v)].double()
+        new_args = [replaced(value, replace) for value in args]
+        found = target(*new_args, **{k: replaced(v, replace) for k, v in kwargs.items() if k != "dtype"})
         numbers = [self.of(t) for t in tensors]
         outs = out if isinstance(out, (tuple, list)) else [out]
         founds = found if isinstance(found, (tuple, list)) else [found]
@@ -411,7 +447,7 @@ class Tracer(TorchDispatchMode):
         self.sorted(out, a, dim, largest, k)
 
     def product(self, out, a, b, batch, m, k, n):
-        self.recorder.count(batch * m * k * n)
+        self.recorder.count(batch * m * k * n // PRODUCTS_OF_STEP)
         return self.recorder.emit("bmm", out, b=batch, m=m, k=k, n=n, **{"in": [self.as_float(a), self.as_float(b)]})
 
     def do_mm(self, out, a, b):
@@ -685,7 +721,7 @@ def trace(asked):
     # oneDNN's operators and fused attention have no parts.
     with torch.no_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH), without_onednn():
         try:
-            with tracer:
+            with tracer, RecurrentParts():
                 results = torch.func.functionalize(call, remove="mutations")(*tensors)
         except (Unknown, TooLarge):
             raise
