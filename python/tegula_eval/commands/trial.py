@@ -24,13 +24,17 @@ def add_command(commands) -> None:
         "trial", help="the same tasks in Tegula, Triton and CUDA: right first time, right after one repair, how fast",
         epilog="Exit codes: 0 all right, 1 some are not, 2 wrong arguments, 3 stopped (run it again to go on).")
     trial.set_defaults(function=run)
-    shared.add_root(trial)
-    trial.add_argument("--language", type=shared.names, default=["tegula", "triton", "cuda"],
-                       help=f"of {', '.join(languages.LANGUAGES)} (tegula,triton,cuda)")
+    trial.add_argument("--root", type=Path, help="folder of tasks")
+    trial.add_argument("--level", type=shared.levels, help="such as 1,2,3; default: all")
+    shared.add_tasks(trial)
+    trial.add_argument("--language", type=shared.names,
+                       help=f"of {', '.join(languages.LANGUAGES)} (tegula,triton,cuda; --table: all that the file has)")
     source = trial.add_mutually_exclusive_group(required=True)
     source.add_argument("--answers", type=Path, help="folder of answers: LANGUAGE/TASK.tgl, LANGUAGE/TASK.py")
     source.add_argument("--prompts", type=Path, metavar="FOLDER",
                         help="judge nothing: write what a writer is told to FOLDER/LANGUAGE/TASK.md")
+    source.add_argument("--table", type=Path, metavar="FILE",
+                        help="judge nothing: print the table of another run's results.jsonl, or of that with .gz")
     trial.add_argument("--repairs", type=Path, help="folder of second answers, for tasks whose first one is not right")
     trial.add_argument("--writer", default="", help="who wrote the answers, for the table (with --model: its name)")
     shared.add_asking(trial, source)
@@ -47,9 +51,14 @@ def add_command(commands) -> None:
 
 
 def run(options) -> int:
+    options.language = options.language or languages.LANGUAGES[:None if options.table else 3]
     for language in options.language:
         if language not in languages.LANGUAGES:
             raise TaskError(f"--language: no '{language}'; there are {', '.join(languages.LANGUAGES)}")
+    if options.table:
+        return _print_table(options)
+    if options.root is None:
+        raise TaskError("--root: the folder of tasks is missing")
     tasks = find_tasks(options.root, options.level, options.tasks)
     if options.prompts:
         return _write_prompts(options, tasks)
@@ -82,11 +91,24 @@ def _write_prompts(options, tasks: list[Task]) -> int:
     return RIGHT
 
 
-def _tell(options, call: "Trial", is_stopped: bool) -> int:
+def _table(options, records: list[dict]) -> tuple[dict, str]:
     order = {language: place for place, language in enumerate(options.language)}
-    records = sorted(call.records, key=lambda one: order[one["language"]])
+    records = sorted((one for one in records if one["language"] in order), key=lambda one: order[one["language"]])
     told = trial_table.summarize(records)
-    page = trial_table.as_markdown(records, told, options.model or options.writer)
+    return told, trial_table.as_markdown(records, told, options.model or options.writer)
+
+
+def _print_table(options) -> int:
+    try:
+        records = trial_table.read(options.table)
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise TaskError(f"--table: {options.table} is no results.jsonl: {error}") from error
+    print(_table(options, records)[1], end="")
+    return RIGHT
+
+
+def _tell(options, call: "Trial", is_stopped: bool) -> int:
+    told, page = _table(options, call.records)
     (options.out / "summary.json").write_text(json.dumps(told, indent=1) + "\n")
     (options.out / "table.md").write_text(page)
     print(page, end="")

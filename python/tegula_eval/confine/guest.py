@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from ..timing.clock import Clock
-from .arena import Place, memory_of
+from .arena import Place, bits, memory_of
 
 MAX_MESSAGE = 2000
 MAX_RESULTS = 1000
@@ -203,7 +203,7 @@ def give(model: torch.nn.Module, state: dict[str, torch.Tensor], drawn: dict[str
                 for name, one in own.items():
                     if by_name and name.rpartition(".")[2] != theirs.rpartition(".")[2] or \
                             one.numel() != first.numel() or one.dtype != first.dtype or \
-                            not torch.equal(one.detach().reshape(first.shape), first):
+                            not torch.equal(bits(one), bits(first)):
                         continue
                     one.copy_(state[theirs].reshape(one.shape))
                     del own[name], left[theirs]

@@ -16,7 +16,6 @@ import ctypes
 import json
 import math
 import os
-import pickle
 import select
 import signal
 import tempfile
@@ -30,7 +29,7 @@ from ..program.runner import poison
 from ..timing.clock import FLUSH_BYTES
 from ..timing.device_idle import DeviceIdle
 from . import cgroup, processes
-from .arena import Place, make, memory_of
+from .arena import Place, bits, dumps, make, memory_of
 from .starter import MAX_PROCESSES, Starter
 
 MAX_REPLY = 64 << 10
@@ -159,8 +158,7 @@ class Session:
             self._check_device(results, written)
         else:
             written = [self._read(one, address) for one, (_, _, _, address) in zip(outputs, told)]
-        same = all(torch.equal(place.of(self.memory).view(-1).view(torch.uint8),
-                               one.contiguous().view(-1).view(torch.uint8)) for place, one in zip(theirs, given))
+        same = all(torch.equal(bits(place.of(self.memory)), bits(one)) for place, one in zip(theirs, given))
         return seconds, written, same
 
     def nothing(self) -> float:
@@ -371,8 +369,7 @@ class Session:
         if self.trusted:
             return
         idle = self.idle is None or self.idle()
-        if not idle or not all(torch.equal(place.of(self.memory).view(-1).view(torch.uint8), one.view(-1).view(torch.uint8))
-                               for place, one in zip(results, written)):
+        if not idle or not all(torch.equal(bits(place.of(self.memory)), bits(one)) for place, one in zip(results, written)):
             raise Ended("tampered", "device", "it said that it was done, and computes on the device")
 
 
@@ -407,5 +404,5 @@ def _is_result(one) -> bool:
 
 
 def _message(what: str, **arguments) -> bytes:
-    data = pickle.dumps((what, arguments))
+    data = dumps((what, arguments))
     return len(data).to_bytes(8, "little") + data

@@ -141,7 +141,7 @@ class _Judge:
         self.outputs = [torch.empty(one.shape, dtype=one.dtype, device="meta") for one in found]
         self.kept = [None if one.numel() <= KEPT_ELEMENTS else torch.randint(one.numel(), (KEPT_ELEMENTS,))
                      for one in self.outputs]
-        self.changes_inputs = any(isinstance(one, torch.Tensor) and not torch.equal(one, other)
+        self.changes_inputs = any(isinstance(one, torch.Tensor) and not reference.is_equal(one, other)
                                   for one, other in zip(tree_flatten(case.inputs)[0], tree_flatten(inputs)[0]))
         tensors = [one for one in tree_flatten(case.inputs)[0] if isinstance(one, torch.Tensor)]
         # Ragged inputs may differ in size from draw to draw.

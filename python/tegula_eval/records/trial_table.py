@@ -1,9 +1,22 @@
 """A trial of several languages as Markdown: a row for each language, and each task's verdicts."""
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+
 from .summary import GOOD, geometric_mean, is_known
 
 RAN = (GOOD, "wrong", "unjudged")  # compiled, took the module's inputs, gave results
+
+
+def read(path: Path) -> list[dict]:
+    """Records of a run, `results.jsonl` or that with `.gz`: of each answer the last one, and none after a right one. Raises OSError and
+    ValueError."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
+        last = {(one["task"], one["asked"]["turn"]): one for one in map(json.loads, lines)}
+    return [one for (task, turn), one in sorted(last.items())
+            if not any(last[task, before]["outcome"] == GOOD for before in range(turn) if (task, before) in last)]
 
 
 def conversations(records: list[dict]) -> dict[str, dict[str, list[dict]]]:

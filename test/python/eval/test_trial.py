@@ -1,5 +1,7 @@
 """The same tasks in several languages: prompts, answers of files and of a record, one judge, and the table."""
+import gzip
 import json
+import pickle
 import threading
 import time
 
@@ -7,7 +9,7 @@ import pytest
 import torch
 
 from tegula_eval import cli, nvrtc
-from tegula_eval.confine import child
+from tegula_eval.confine import arena, child
 from tegula_eval.judge import candidates, trial
 from tegula_eval.model.answers import NoProgram
 from tegula_eval.records import trial_table
@@ -97,6 +99,25 @@ def test_kernels_must_compute():
     assert judged("cuda", copied, COPY)["outcome"] == "right"
 
 
+def test_tensors_of_all_types_reach_an_answer():
+    for dtype in (*arena.UNREADABLE, torch.float32, torch.bool):
+        one = torch.randint(0, 2, (3, 4 * dtype.itemsize), dtype=torch.uint8).view(dtype).t()
+        _, there = pickle.loads(arena.dumps(("load", {"a": one})))
+        assert there["a"].dtype == dtype and torch.equal(arena.bits(there["a"]), arena.bits(one))
+
+
+def test_buffer_in_float8():
+    """And an input."""
+    task = TASK.replace("self.weight = nn.Parameter(torch.rand(width))",
+                        'self.register_buffer("weight", torch.rand(width).to(torch.float8_e4m3fn))') \
+        .replace("x.flip(1) * self.weight", "x.float().flip(1) * self.weight.float()") \
+        .replace("torch.randn(rows, width)", "torch.rand(rows, width).to(torch.float8_e4m3fn)")
+    program = PROGRAM.replace("x: f32", "x: f8e4m3").replace("weight: f32", "weight: f8e4m3") \
+        .replace("x[i, N - 1 - j]*weight[j]", "f32(x[i, N - 1 - j])*f32(weight[j])")
+    record = judged("tegula", program, task)
+    assert record["outcome"] == "right", record
+
+
 def test_answers_of_files(tmp_path, capsys):
     """A first answer that is wrong, or refused, and a second one; languages beside each other."""
     for place, text in (("tasks/1_turn.py", TASK), ("tasks/2_again.py", TASK), ("answers/tegula/1_turn.tgl", PROGRAM),
@@ -123,6 +144,18 @@ def test_answers_of_files(tmp_path, capsys):
     capsys.readouterr()
     records = (run / "results.jsonl").read_text()
     assert cli.main(command) == 1 and (run / "results.jsonl").read_text() == records  # nothing is judged twice
+    # On another machine, where the first answers' records are all that is left.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "results.jsonl").write_text(records)
+    assert cli.main([*command[:-1], f"--out={elsewhere}"]) == 1
+    assert (elsewhere / "results.jsonl").read_text() == records and (elsewhere / "table.md").read_text() == page
+    capsys.readouterr()
+    with gzip.open(tmp_path / "results.jsonl.gz", "wt") as packed:
+        packed.write(records)
+    for path in (run / "results.jsonl", tmp_path / "results.jsonl.gz"):
+        assert cli.main(["trial", f"--table={path}", "--writer=a test"]) == 0 and capsys.readouterr().out == page
+    assert cli.main(["trial", f"--table={run}/table.md"]) == 2 and "no results.jsonl" in capsys.readouterr().err
 
 
 def test_answers_of_a_record(tmp_path):
@@ -147,6 +180,16 @@ def test_needs_cuda(tmp_path, capsys):
         assert cli.main(["trial", f"--root={tmp_path}", f"--answers={tmp_path}"]) == 2
         assert "torch sees no CUDA device" in capsys.readouterr().err
     assert cli.main(["trial", f"--root={tmp_path}", "--language=cpp", f"--answers={tmp_path}"]) == 2
+
+
+def test_table_of_the_last_records(tmp_path):
+    """An answer that was judged again, and found right: what a second one was told counts no more."""
+    def line(turn, outcome):
+        return json.dumps({"language": "cuda", "task": "cuda/a", "outcome": outcome, "reason": "r", "asked": {"turn": turn}}) + "\n"
+    (tmp_path / "results.jsonl").write_text(line(0, "call") + line(1, "wrong") + line(0, "right"))
+    assert [(one["asked"]["turn"], one["outcome"]) for one in trial_table.read(tmp_path / "results.jsonl")] == [(0, "right")]
+    (tmp_path / "results.jsonl").write_text(line(0, "call") + line(1, "right"))
+    assert len(trial_table.read(tmp_path / "results.jsonl")) == 2
 
 
 def test_table_leaves_out_what_is_not_known():
