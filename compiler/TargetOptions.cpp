@@ -50,6 +50,8 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.earlyCombine = emitter.target.hasDependentLaunch && isOn("early-combine");
   emitter.clusterReduce = emitter.target.clusterBlocks > 1 && isOn("cluster-reduce");
   emitter.transposeTiles = isOn("transpose-tiles");
+  emitter.raggedLanes = isOn("ragged-lanes");
+  emitter.segmentedCombines = isOn("segmented-combines");
   emitter.registerSorts = isOn("register-sorts");
   emitter.rasterizes = isOn("rasterize");
   emitter.windowTiles = isOn("window-tiles");

@@ -339,6 +339,39 @@ def SplitResiduesPass : Pass<"tgl-split-residues", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def SplitQuotientsPass : Pass<"tgl-split-quotients", "::tegula::tgl::KernelOp"> {
+  let summary = "makes the heads of a group, and the groups, axes of their own";
+  let description = [{
+    `parallel (h = 0 to 32) { s[h, t] = sum_d q[h, d]*k[h floordiv 4, t, d] }` becomes
+    `parallel (g = 0 to 8, h = 0 to 4) { s[g, h, t] = sum_d q[4*g + h, d]*k[g, t, d] }`: where a factor of a product
+    is chosen by the quotient of an axis, the axis is split, and with it the dims of temporaries that it subscripts
+    and all axes of other statements that do. Then the rows that share a factor are an axis that it does not vary
+    along, as if the program had written `(g, r)`.
+
+    *Why here*: before products and softmax are told by their axes. For GPUs, whose strategies do that.
+    *Rounding*: none.
+    *Stops*: where sizes are not known, where the axis or a dim is subscripted by anything but whole axes, at more
+    than 1024 points, and at quotients with something added.
+  }];
+}
+
+def SplitCasesPass : Pass<"tgl-split-cases", "::tegula::tgl::KernelOp"> {
+  let summary = "gives a point one element of each case where conditions halve an axis";
+  let description = [{
+    `parallel (d = 0 to 128) { where(d < 64, -x[d + 64, fill=0], x[d - 64, fill=0]) }` becomes
+    `parallel (d = 0 to 64) { -x[d + 64]; x[d] }`: comparisons of the last axis with numbers, and the places where its
+    reads begin to have a fill, cut the axis into cases of equal length, and a point of the new statement computes one
+    element of each. Conditions and fills are then decided, and what several cases read is read once: rotary positions
+    read each pair once. `tgl-simplify-accesses`, which follows, decides the conditions.
+
+    *Why here*: on whole statements, after which cases share what they read (cse), and before axes are given to the
+    machine. For GPUs: a processor's vectors have masks.
+    *Rounding*: none.
+    *Stops*: where borders are not known numbers, at more than four cases or cases of fewer than eight points, at
+    statements with anything but values in them, and at long ones.
+  }];
+}
+
 def SplitPolyphasePass : Pass<"tgl-split-polyphase", "::tegula::tgl::KernelOp"> {
   let summary = "makes transposed convolutions products whose rows are channels and phases";
   let description = [{
@@ -568,6 +601,23 @@ def SpreadNestsPass : Pass<"tgl-spread-nests", "::tegula::tgl::KernelOp"> {
     *Why here*: as for tgl-split-reductions, which cuts the long reductions of such statements.
     *Rounding*: none.
     *Stops*: at nests that need a temporary of their statement; where blocks enough have work.
+  }];
+  let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
+                        "threads that keep the machine busy">];
+}
+
+def SplitRecurrencesPass : Pass<"tgl-split-recurrences", "::tegula::tgl::KernelOp"> {
+  let summary = "cuts long linear recurrences into parts that run side by side";
+  let description = [{
+    `parallel (i) { for t = 0 to 32768 iter (%h) { h1 = a[i, t]*h + b[i, t]; write; yield h1 } }` becomes three statements: each
+    part of the steps makes of any h `factor*h + sum`, over all parts at once; what each part begins with, part after part;
+    and the steps as they were, each part from its beginning. What is carried between parts is f64: a product of up to
+    hundreds of factors stays in range wherever the state does, and 0 times what does not is 0.
+
+    *Why here*: as for tgl-split-scans.
+    *Rounding*: what a part begins with is computed in another order, which depends on sizes alone.
+    *Stops*: at sizes that are not known, at states of other types than f32, at loops that do more than such a step and
+    what follows from it, at fewer than four parts of 32 steps, and where points give the machine work.
   }];
   let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
                         "threads that keep the machine busy">];

@@ -102,6 +102,11 @@ static void addSimplifyPasses(PipelineBuilder &pipeline, const PipelineOptions &
 
 /// Which computations run together.
 static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &options) {
+  // Rows that share a factor are told by their axes.
+  if (options.target.isGpu()) {
+    pipeline.add(createSplitQuotientsPass());
+    pipeline.add(createSimplifyAccessesPass());
+  }
   // Loops whose steps change a state linearly become products: as they were written.
   if (options.target.isGpu())
     pipeline.add(createChunkRecurrencesPass());
@@ -160,6 +165,8 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
     pipeline.add(createSplitResiduesPass());
   else
     pipeline.add(createSplitPolyphasePass());
+  if (options.target.isGpu())
+    pipeline.add(createSplitCasesPass());
   pipeline.add(createSimplifyAccessesPass());
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
@@ -230,6 +237,7 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     pipeline.add(createSpreadNestsPass());
     // Long scans that stand alone now, into tiles.
     pipeline.addPreparation(createSplitScansPass());
+    pipeline.add(createSplitRecurrencesPass());
   }
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
@@ -352,6 +360,8 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createCollapseAxesPass(); }, counters);
   registerCounted([] { return createSplitResiduesPass(); }, counters);
   registerCounted([] { return createSplitPolyphasePass(); }, counters);
+  registerCounted([] { return createSplitCasesPass(); }, counters);
+  registerCounted([] { return createSplitQuotientsPass(); }, counters);
   registerCounted([] { return createOrderWindowsPass(); }, counters);
   registerCounted([] { return createReduceInTilesPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);
@@ -359,6 +369,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSplitReductionsPass(); }, counters);
   registerCounted([] { return createSpreadNestsPass(); }, counters);
   registerCounted([] { return createSplitScansPass(); }, counters);
+  registerCounted([] { return createSplitRecurrencesPass(); }, counters);
   registerCounted([] { return createSplitTileLoopsPass(); }, counters);
   registerCounted([] { return createSplitSortsPass(); }, counters);
   registerCounted([] { return createOrderSumsPass(); }, counters);

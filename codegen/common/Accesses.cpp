@@ -73,8 +73,20 @@ void tegula::emitRead(ScalarEmitter &e, tgl::ReadOp op) {
     Value *operands[] = {isInside, value, otherwise};
     e.align(operands);
     value = b.CreateSelect(operands[0], operands[1], operands[2]);
+  } else {
+    e.loaded[op.getResult()] = {value, raw};
   }
   e.values[op.getResult()] = value;
+}
+
+/// The value's bits in memory: as they were loaded where an element is copied.
+static Value *emitRaw(ScalarEmitter &e, mlir::Value value, mlir::Type element) {
+  Value *now = e.valueOf(value);
+  auto read = value.getDefiningOp<tgl::ReadOp>();
+  auto found = e.loaded.find(value);
+  bool isCopy = read && !element.isInteger(1) && read.getTensorType().getElementType() == element &&
+                found != e.loaded.end() && found->second.first == now;
+  return isCopy ? found->second.second : e.encode(now, element);
 }
 
 /// Points that meet write the same value, each by an atomic store; neighbours by stores of 64 bits.
@@ -83,9 +95,7 @@ static void storeAlike(ScalarEmitter &e, const ScalarEmitter::Buffer &buffer,
                        ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
   IRBuilder<> &b = e.b;
   ValueExpr offset = elementOffset(buffer.type, subscripts);
-  bool areNeighbours = e.lanes && strideAlong(offset, e.lanes->axis, [&](mlir::Value value) {
-                                    return value != e.lanes->axis && e.isVector(e.valueOf(value));
-                                  }) == Stride::Unit;
+  bool areNeighbours = e.lanes && e.laneStep(offset) == 1;
   if (areNeighbours && !e.options.wholeVectors)
     return e.storeElements(buffer, subscripts, raw, mask);
   unsigned bytes = storageBytes(buffer.type.getElementType());
@@ -175,7 +185,7 @@ void tegula::emitWrite(ScalarEmitter &e, tgl::WriteOp op) {
   mlir::Type element = buffer.type.getElementType();
   bool areAlike = op.getCombine() == tgl::ReduceKind::Any;
   bool combines = op.getCombine() && !areAlike;
-  Value *raw = combines ? nullptr : e.encode(value, element);
+  Value *raw = combines ? nullptr : emitRaw(e, op.getValue(), element);
   mask = e.shadow.checkWrite(op, op.getTensor(), subscripts, mask, raw);
   e.checks.verifyProved(buffer.type, subscripts, mask); // here alone: all kinds of writes come by
   if (combines)

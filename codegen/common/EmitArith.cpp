@@ -29,7 +29,10 @@ static FastMathFlags flagsOf(mlir::Operation *op) {
   auto interface = dyn_cast<arith::ArithFastMathInterface>(op);
   if (!interface)
     return flags;
-  arith::FastMathFlags given = interface.getFastMathFlagsAttr().getValue();
+  auto written = interface.getFastMathFlagsAttr();
+  if (!written) // conversions that a pass has made
+    return flags;
+  arith::FastMathFlags given = written.getValue();
   auto has = [&](arith::FastMathFlags flag) { return bitEnumContainsAll(given, flag); };
   flags.setAllowContract(has(arith::FastMathFlags::contract));
   flags.setAllowReassoc(has(arith::FastMathFlags::reassoc));

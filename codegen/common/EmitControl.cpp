@@ -130,21 +130,23 @@ void ScalarEmitter::forEachLane(Value *mask, ArrayRef<Value *> operands,
 }
 
 void ScalarEmitter::withLanes(mlir::Value axis, unsigned width, Value *base, Value *high,
-                              function_ref<void()> body) {
+                              function_ref<void()> body, unsigned apart) {
   assert(!lanes && "one axis is vectorised at a time");
-  Value *last = b.CreateAdd(base, i64(width - 1));
+  Value *last = b.CreateAdd(base, i64((width - 1) * apart));
   if (high)
     last = b.CreateBinaryIntrinsic(Intrinsic::smin, last, b.CreateSub(high, i64(1)));
   lanes = Lanes{axis, width, base, last, nullptr};
+  lanes->apart = apart;
   SmallVector<Constant *> numbers, narrow;
   for (unsigned lane = 0; lane < width; ++lane) {
-    numbers.push_back(b.getInt64(lane));
-    narrow.push_back(b.getInt32(lane));
+    numbers.push_back(b.getInt64(lane * apart));
+    narrow.push_back(b.getInt32(lane * apart));
   }
   Value *position = b.CreateAdd(b.CreateVectorSplat(width, base), ConstantVector::get(numbers));
   values[axis] = position;
   if (high) { // lane numbers are half as wide as positions
-    Value *left = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateSub(high, base), i64(width));
+    Value *left =
+        b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateSub(high, base), i64(width * apart));
     left = b.CreateTrunc(left, b.getInt32Ty());
     lanes->mask = b.CreateICmpSLT(ConstantVector::get(narrow), b.CreateVectorSplat(width, left));
   }

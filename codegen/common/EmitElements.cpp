@@ -49,6 +49,15 @@ void ScalarEmitter::describeAccess(Instruction *access, const Buffer &buffer) {
     access->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module.getContext(), {}));
 }
 
+std::optional<int64_t> ScalarEmitter::laneStep(const ValueExpr &offset) {
+  if (!lanes)
+    return 0;
+  std::optional<int64_t> step = stepAlong(offset, lanes->axis, [&](mlir::Value value) {
+    return value != lanes->axis && isVector(valueOf(value));
+  });
+  return step ? std::optional(*step * lanes->apart) : std::nullopt;
+}
+
 Value *ScalarEmitter::loadRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *mask) {
   checks.verifyProved(buffer.type, subscripts, mask);
   mlir::Type element = buffer.type.getElementType();
@@ -77,11 +86,7 @@ Value *ScalarEmitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type
                              function_ref<Value *(Value *)> tag) {
   Align alignment(raw->getScalarSizeInBits() / 8);
   auto address = [&](Value *index) { return b.CreateInBoundsGEP(raw, buffer.pointer, index); };
-  std::optional<int64_t> step = 0;
-  if (lanes)
-    step = stepAlong(offset, lanes->axis, [&](mlir::Value value) {
-      return value != lanes->axis && isVector(valueOf(value));
-    });
+  std::optional<int64_t> step = laneStep(offset);
   if (step == 0 && !(mask && isVector(mask))) {
     auto load = [&] {
       return tag(b.CreateAlignedLoad(raw, address(emitIndexAtLaneZero(offset)), alignment));
@@ -91,6 +96,14 @@ Value *ScalarEmitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type
   auto *vector = VectorType::get(raw, lanes->width, false);
   Align together = lanes->isAligned ? Align(alignment.value() * lanes->width) : alignment;
   Value *none = Constant::getNullValue(vector);
+  bool isTogether = step == 1 && !lanes->mask && mask && !isVector(mask);
+  if (options.wholeVectors && isTogether) // all lanes or none
+    return emitIfElse(
+        mask,
+        [&] {
+          return tag(b.CreateAlignedLoad(vector, address(emitIndexAtLaneZero(offset)), together));
+        },
+        none);
   if (mask)
     mask = splat(mask);
   Value *exists = emitAnd(mask, lanes->mask);
@@ -203,19 +216,15 @@ void ScalarEmitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subs
   auto address = [&](Value *index) {
     return b.CreateInBoundsGEP(raw->getType()->getScalarType(), buffer.pointer, index);
   };
-  Stride stride = Stride::Uniform;
-  if (lanes)
-    stride = strideAlong(offset, lanes->axis, [&](mlir::Value value) {
-      return value != lanes->axis && isVector(valueOf(value));
-    });
-  if (stride == Stride::Uniform && isVector(raw)) { // of lanes that meet at most one is not masked
+  std::optional<int64_t> step = laneStep(offset);
+  if (step == 0 && isVector(raw)) { // of lanes that meet at most one is not masked
     forEachLane(emitAnd(mask, lanes->mask), {emitIndex(offset), raw},
                 [&](ArrayRef<Value *> scalars) {
                   tag(b.CreateAlignedStore(scalars[1], address(scalars[0]), alignment));
                 });
     return;
   }
-  if (stride == Stride::Uniform) {
+  if (step == 0) {
     // Every lane writes the same element the same value: the first that exists does (lane 0 always
     // does).
     auto store = [&] {
@@ -228,12 +237,20 @@ void ScalarEmitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subs
     return;
   }
   Value *vector = splat(raw);
+  bool isTogether = step == 1 && !lanes->mask && mask && !isVector(mask);
+  if (options.wholeVectors && isTogether) { // all lanes or none
+    emitIf(mask, [&] {
+      Align together = lanes->isAligned ? Align(alignment.value() * lanes->width) : alignment;
+      tag(b.CreateAlignedStore(vector, address(emitIndexAtLaneZero(offset)), together));
+    });
+    return;
+  }
   if (mask)
     mask = splat(mask);
   Value *exists = emitAnd(mask, lanes->mask);
   Align together = lanes->isAligned ? Align(alignment.value() * lanes->width) : alignment;
-  if (options.wholeVectors && (exists || stride != Stride::Unit)) {
-    if (stride == Stride::Unit && lanes->isWhole && !mask) {
+  if (options.wholeVectors && (exists || step != 1)) {
+    if (step == 1 && lanes->isWhole && !mask) {
       emitIf(lanes->isWhole, [&] {
         tag(b.CreateAlignedStore(vector, address(emitIndexAtLaneZero(offset)), together));
       });
@@ -252,7 +269,7 @@ void ScalarEmitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subs
     }
     return;
   }
-  if (stride == Stride::Unit) {
+  if (step == 1) {
     Value *pointer = address(emitIndexAtLaneZero(offset));
     if (exists)
       tag(b.CreateMaskedStore(vector, pointer, alignment, exists));

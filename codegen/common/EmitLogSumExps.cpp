@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/common/LogSumExps.h"
 #include "codegen/common/EmitArith.h"
+#include "codegen/common/LogSumExps.h"
 #include "codegen/common/ScalarEmitter.h"
 #include "codegen/math/LowerMath.h"
 
@@ -45,8 +45,7 @@ Value *tegula::logarithmOf(ScalarEmitter &e, const Accumulator &exponentials) {
   Value *all[] = {exponentials[0], exponentials[1]};
   e.align(all);
   Value *infinity = ConstantFP::getInfinity(all[0]->getType());
-  Value *isInfinite =
-      b.CreateFCmpOEQ(b.CreateUnaryIntrinsic(Intrinsic::fabs, all[0]), infinity);
+  Value *isInfinite = b.CreateFCmpOEQ(b.CreateUnaryIntrinsic(Intrinsic::fabs, all[0]), infinity);
   return b.CreateSelect(isInfinite, all[0],
                         b.CreateFAdd(callMath(e, MathFunction::Log, all[1]), all[0]));
 }

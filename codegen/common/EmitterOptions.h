@@ -37,6 +37,8 @@ struct EmitterOptions {
   bool clusterReduce = false;
   /// Threads transpose tiles in registers if tensors are in different orders.
   bool transposeTiles = true;
+  bool raggedLanes = true;
+  bool segmentedCombines = true;
   /// Teams of threads sort short rows, and find the first few elements of any, in registers.
   bool registerSorts = true;
   /// Blocks are rasterised so that points that read the same elements run together.

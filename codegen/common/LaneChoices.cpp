@@ -260,6 +260,28 @@ private:
     return !loops || !plain || operations > 40 ? 1 : operations > 16 ? 2 : 4;
   }
 
+  /// Bytes that a lane is counted with: those of the widest element along the axis where a device's
+  /// threads do no more than read, compute and write the statement's points, so that their accesses
+  /// are whole vectors; else 4.
+  unsigned laneBytes(tgl::AxesOp op, mlir::Value axis) const {
+    constexpr unsigned most = 4, least = 2;
+    bool isPlain = whole && isa<tgl::ParallelOp>(op.getOperation()) &&
+                   !op->getParentOfType<tgl::AxesOp>() && !op->getParentOfType<tgl::TilesOp>();
+    unsigned widest = least;
+    auto widen = [&](tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts) {
+      if (tgl::elementOffset(type, subscripts).uses(axis))
+        widest = std::max(widest, storageBytes(type.getElementType()));
+    };
+    for (mlir::Operation &nested : *op.getAxesBlock()) {
+      isPlain &= !nested.getNumRegions();
+      if (auto read = dyn_cast<tgl::ReadOp>(nested))
+        widen(read.getTensorType(), read.getSubscriptExprs());
+      else if (auto write = dyn_cast<tgl::WriteOp>(nested))
+        widen(write.getTensorType(), write.getSubscriptExprs());
+    }
+    return isPlain ? std::min(widest, most) : most;
+  }
+
   double nestCost(tgl::AxesOp op) {
     bool isReduce = isa<tgl::ReduceOp>(op.getOperation());
     bool isParallel = isa<tgl::ParallelOp>(op.getOperation());
@@ -281,7 +303,7 @@ private:
     for (unsigned axis = 0; (isReduce || isParallel) && axis < extents.size(); ++axis) {
       if (!canBeInnermost(op, axis))
         continue;
-      unsigned width = std::max(1u, vectorBytes / 4);
+      unsigned width = std::max(1u, vectorBytes / laneBytes(op, op.getAxes()[axis]));
       // A short axis does not fill a vector.
       while (width > 2 && width / 2 >= extents[axis])
         width /= 2;

@@ -24,6 +24,8 @@ struct LaneChoice {
   unsigned width;       // lanes
   unsigned unroll;      // accumulators of a reduction
   unsigned vectors = 1; // of a parallel axis side by side, where something is inside to share
+  unsigned apart = 1;   // points from a lane to the next
+  bool hasRest = false; // the last vector of the axis may be of fewer points
 };
 
 class LaneChoices {

@@ -54,12 +54,15 @@ struct PlanFunction {
   unsigned threads = 0;       // of a block
   unsigned unitsPerBlock = 0; // a unit: a thread, or a team of threads
   unsigned pointsPerUnit = 1; // at a time
+  uint64_t units = 0;         // of all points; 0: as points and points of a unit say
   unsigned cluster = 1;       // blocks for a unit; a unit is then a cluster of blocks
   unsigned sharedBytes = 0;   // dynamic, of a block
   IndexExpr workspaceBytes;   // of a block
 
   /// Blocks that do each of the points once.
   uint64_t blocksFor(uint64_t points) const {
+    if (units)
+      return llvm::divideCeil(units, unitsPerBlock);
     return llvm::divideCeil(points, uint64_t(unitsPerBlock) * pointsPerUnit) * cluster;
   }
   /// Blocks worth starting where so many are resident. Threads do their few points and are gone:

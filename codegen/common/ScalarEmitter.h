@@ -68,6 +68,7 @@ public:
     llvm::Value *mask = nullptr;    // <width x i1>; null: all lanes exist
     llvm::Value *isWhole = nullptr; // i1: all of the mask; null: nobody asked
     bool isAligned = false;         // accesses to neighbours begin at multiples of their length
+    unsigned apart = 1;             // points of the axis from a lane to the next
   };
 
   llvm::IRBuilder<> b;
@@ -75,6 +76,8 @@ public:
   EmitterOptions options;
   std::string failure;
   llvm::DenseMap<mlir::Value, llvm::Value *> values;
+  /// Of reads: the value, and the bits that were loaded for it.
+  llvm::DenseMap<mlir::Value, std::pair<llvm::Value *, llvm::Value *>> loaded;
   llvm::DenseMap<mlir::Value, Buffer> buffers;
   llvm::StringMap<llvm::Value *> sizes;
   std::optional<Lanes> lanes;
@@ -155,9 +158,13 @@ public:
   /// varies.
   void forEachLane(llvm::Value *mask, llvm::ArrayRef<llvm::Value *> operands,
                    llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> body);
-  /// Emits `body` for lanes base, base + 1, ...; with `high`, those that are below it.
+  /// Emits `body` for lanes base, base + apart, ...; with `high`, those that are below it: lane 0
+  /// always is.
   void withLanes(mlir::Value axis, unsigned width, llvm::Value *base, llvm::Value *high,
-                 llvm::function_ref<void()> body);
+                 llvm::function_ref<void()> body, unsigned apart = 1);
+  /// Elements from a lane to the next of an access with this offset: 0 where all lanes meet,
+  /// nothing where lanes are not evenly apart.
+  std::optional<int64_t> laneStep(const tgl::ValueExpr &offset);
 
 private:
   llvm::Value *emitAtom(const IndexExpr::Atom &atom,

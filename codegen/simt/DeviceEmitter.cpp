@@ -13,6 +13,7 @@
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/PrivateTemporaries.h"
 #include "codegen/simt/RowCache.h"
+#include "codegen/simt/SegmentedCombines.h"
 #include "codegen/simt/TeamScan.h"
 #include "codegen/simt/TeamSort.h"
 #include "codegen/simt/TransposeTiles.h"
@@ -39,8 +40,8 @@ DeviceEmitter::DeviceEmitter(Module &module, const EmitterOptions &options,
       columns(std::make_unique<ColumnSplit>(*this)), windows(std::make_unique<WindowTiles>(*this)),
       transposes(std::make_unique<TransposeTiles>(*this)),
       temporaries(std::make_unique<PrivateTemporaries>(*this)),
-      clusters(std::make_unique<ClusterReduction>(*this)),
-      sorts(std::make_unique<TeamSort>(*this)) {}
+      clusters(std::make_unique<ClusterReduction>(*this)), sorts(std::make_unique<TeamSort>(*this)),
+      segments(std::make_unique<SegmentedCombines>(*this)) {}
 
 DeviceEmitter::~DeviceEmitter() = default;
 
@@ -76,7 +77,7 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
   if (temporaries->emitIn(op) || rows->emitIn(op) || windows->emitIn(op) ||
-      transposes->emitIn(op) || emitFastDivision(*this, op))
+      transposes->emitIn(op) || segments->emitIn(op) || emitFastDivision(*this, op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (write && writes)
@@ -186,7 +187,7 @@ void DeviceEmitter::emitFor(tgl::ForOp op) {
 
 void DeviceEmitter::emitTemp(tgl::TempOp op) {
   if (tgl::isPrivate(op))
-    buffers[op.getTensor()] = Buffer{temporaries->addressOf(op), op.getTensor().getType()};
+    buffers[op.getTensor()] = Buffer{temporaries->addressOf(op), temporaries->typeOf(op)};
 }
 
 void DeviceEmitter::emitSort(tgl::SortOp op) {

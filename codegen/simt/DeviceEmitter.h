@@ -41,6 +41,7 @@ class ClusterReduction;
 class ColumnSplit;
 class PrivateTemporaries;
 class RowCache;
+class SegmentedCombines;
 class TeamSort;
 class TransposeTiles;
 class WindowTiles;
@@ -194,7 +195,15 @@ private:
   std::unique_ptr<PrivateTemporaries> temporaries;
   std::unique_ptr<ClusterReduction> clusters;
   std::unique_ptr<TeamSort> sorts;
+  std::unique_ptr<SegmentedCombines> segments;
 
+  bool takesSinglePoints() const;
+  llvm::Value *stepTogether(llvm::Value *number, llvm::Value *inside, llvm::Value *count);
+  std::optional<LaneChoice> takeRaggedLanes(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer,
+                                            DeviceShape &wanted);
+  llvm::Value *countVectors(tgl::AxesOp op, const LaneChoice &lane);
+  void withRest(tgl::AxesOp op, const LaneChoice &lane, llvm::Value *base,
+                llvm::function_ref<void()> body);
   void begin(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, unsigned threads);
   void returnUnlessFlagged(const IndexExpr &behind);
   void emitPlaced(mlir::Operation *op);

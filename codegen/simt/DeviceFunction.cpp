@@ -10,8 +10,10 @@
 #include "codegen/simt/ClusterReduction.h"
 #include "codegen/simt/ColumnSplit.h"
 #include "codegen/simt/PrivateTemporaries.h"
+#include "codegen/simt/RaggedLanes.h"
 #include "codegen/simt/Rasterize.h"
 #include "codegen/simt/RowCache.h"
+#include "codegen/simt/SegmentedCombines.h"
 #include "codegen/simt/TransposeTiles.h"
 #include "codegen/simt/WindowTiles.h"
 #include "ir/tgl/TglUtils.h"
@@ -152,6 +154,40 @@ void DeviceEmitter::returnUnlessFlagged(const IndexExpr &behind) {
   workspace = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, emitSize(behind));
 }
 
+/// Whether each thread takes points one after the other, in no tile.
+bool DeviceEmitter::takesSinglePoints() const {
+  return perThread && !windows->isPlanned() && !transposes->isPlanned() && shape.columnSplit == 1;
+}
+
+/// The thread's point of a step that all threads of the block take: the last one where it has none.
+Value *DeviceEmitter::stepTogether(Value *number, Value *inside, Value *count) {
+  number = b.CreateNSWAdd(number, inside);
+  isPoint = b.CreateICmpSLT(number, count);
+  if (shape.columnSplit > 1)
+    writes = b.CreateAnd(b.CreateICmpEQ(columns->slice, i64(0)), isPoint);
+  else if (segments->isPlanned())
+    writes = isPoint;
+  return b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(count, i64(1)));
+}
+
+/// Lanes where rows are no whole vectors; `wanted` gets how many vectors there are.
+std::optional<LaneChoice>
+DeviceEmitter::takeRaggedLanes(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &wanted) {
+  if (!options.raggedLanes || !takesSinglePoints())
+    return std::nullopt;
+  std::optional<LaneChoice> lane =
+      chooseRaggedLanes(op, outer, options.vectorBytes, options.tensorAlignment);
+  if (!lane)
+    return std::nullopt;
+  wanted.lanes = lane->width;
+  SmallVector<unsigned> others(outer);
+  llvm::erase(others, lane->axis);
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  wanted.units =
+      *tgl::knownPoints(axes, others) * raggedVectors(*lane, *tgl::knownPoints(axes, lane->axis));
+  return lane;
+}
+
 IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
                                       ArrayRef<unsigned> outer, DeviceShape &wanted,
                                       const IndexExpr *behind) {
@@ -228,12 +264,16 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   outer = numbered;
   if (transposes->isPlanned())
     wanted.lanes = lane->width;
+  if (!lane && !raster.repeats)
+    lane = takeRaggedLanes(op, outer, wanted);
   Value *count = countOf(axes, outer, lane);
   // A vector at a time: two, a block of threads apart, make a copy of 6.4 GB take 3124 us in place
   // of 3020 on an H200.
   Value *first = unit;
   // Who meet all have the same loop, of their block: what is no point repeats the last.
-  bool inStep = shape.columnSplit > 1 || shape.isPartOfWarp();
+  if (!lane && takesSinglePoints())
+    segments->plan(op, outer);
+  bool inStep = shape.columnSplit > 1 || shape.isPartOfWarp() || segments->isPlanned();
   if (inStep) {
     first = b.CreateNSWMul(block, perBlock);
     keepNextLoopRolled = true;
@@ -245,13 +285,8 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   }
   emitLoop(first, count, units, turn, [&](Value *number, ArrayRef<Value *> carried) {
     rowPhase = carried.empty() ? nullptr : carried.front();
-    if (inStep) {
-      number = b.CreateNSWAdd(number, inside);
-      isPoint = b.CreateICmpSLT(number, count);
-      if (shape.columnSplit > 1)
-        writes = b.CreateAnd(b.CreateICmpEQ(columns->slice, i64(0)), isPoint);
-      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(count, i64(1)));
-    }
+    if (inStep)
+      number = stepTogether(number, inside, count);
     rows->atNextRow(axes, outer, b.CreateNSWAdd(number, units), count);
     setAxes(axes, outer, raster.rasterized(b, number, count), lane, [&] {
       rows->beginRow();

@@ -25,6 +25,7 @@ struct DeviceShape {
   unsigned threads = 256;   ///< of a block
   unsigned lanes = 1;       ///< points of a thread side by side (teams of one alone)
   unsigned rounds = 1;      ///< and such points (vectors) in a tile of windows
+  int64_t units = 0;        ///< vectors of all points where some are not full; 0: all are
   unsigned cluster = 1;     ///< blocks that share a point (teams that are whole blocks)
   unsigned sharedBytes = 0; ///< dynamic shared memory of a block
   unsigned columnSplit = 1; ///< threads of a block that split a column (teams of one only)

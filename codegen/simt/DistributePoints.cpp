@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
 
+#include "codegen/simt/RaggedLanes.h"
 #include "codegen/simt/RowCache.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -36,6 +37,13 @@ Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
   return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
 }
 
+/// Vectors of points along the lane axis.
+Value *DeviceEmitter::countVectors(tgl::AxesOp op, const LaneChoice &lane) {
+  if (lane.hasRest)
+    return i64(raggedVectors(lane, *tgl::knownPoints(op, lane.axis)));
+  return b.CreateUDiv(extent(op, lane.axis), i64(lane.width)); // exact: vectors are whole
+}
+
 /// Points of a box; of the lane axis, vectors.
 Value *DeviceEmitter::countOf(tgl::AxesOp op, ArrayRef<unsigned> axes,
                               const std::optional<LaneChoice> &lane) {
@@ -43,7 +51,7 @@ Value *DeviceEmitter::countOf(tgl::AxesOp op, ArrayRef<unsigned> axes,
   for (unsigned axis : axes) {
     Value *size = extent(op, axis);
     if (lane && lane->axis == axis)
-      size = b.CreateUDiv(size, i64(lane->width)); // exact: vectors are whole
+      size = countVectors(op, *lane);
     count = b.CreateMul(count, size);
   }
   return count;
@@ -66,9 +74,7 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
   Value *base = nullptr;
   for (unsigned axis : reverse(axes)) {
     bool isLane = lane && lane->axis == axis;
-    Value *size = extent(op, axis);
-    if (isLane)
-      size = b.CreateUDiv(size, i64(lane->width));
+    Value *size = isLane ? countVectors(op, *lane) : extent(op, axis);
     Value *digit = number;
     if (isShort)
       size = b.CreateTrunc(size, b.getInt32Ty());
@@ -78,8 +84,13 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
     }
     if (isShort)
       digit = b.CreateZExt(digit, b.getInt64Ty(), "", /*IsNonNeg=*/true);
-    if (isLane)
+    if (isLane && lane->apart == 1)
       digit = b.CreateNSWMul(digit, i64(lane->width));
+    if (isLane && lane->apart > 1) { // digit / apart * apart * width + digit % apart
+      Value *within = b.CreateURem(digit, i64(lane->apart));
+      digit =
+          b.CreateNSWAdd(b.CreateNSWMul(b.CreateNSWSub(digit, within), i64(lane->width)), within);
+    }
     if (int64_t points = pointsAlong(op, axis); points > 1)
       digit = b.CreateNSWMul(digit, i64(points));
     Value *position = b.CreateNSWAdd(digit, emitIndex(lowOf(op, axis)));
@@ -90,7 +101,21 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
   }
   if (!lane)
     return body();
+  if (lane->hasRest)
+    return withRest(op, *lane, base, body);
   rows->withLanes(op, *lane, base, body);
+}
+
+/// The body for all lanes where all have a point, and with a mask where some do.
+void DeviceEmitter::withRest(tgl::AxesOp op, const LaneChoice &lane, Value *base,
+                             function_ref<void()> body) {
+  mlir::Value axis = op.getAxes()[lane.axis];
+  Value *high = emitIndex(highOf(op, lane.axis));
+  Value *last = b.CreateNSWAdd(base, i64((lane.width - 1) * lane.apart));
+  Value *isWhole = b.CreateICmpSLT(last, high);
+  emitIf(isWhole, [&] { withLanes(axis, lane.width, base, nullptr, body, lane.apart); });
+  Value *isRest = b.CreateAnd(b.CreateNot(isWhole), b.CreateICmpSLT(base, high));
+  emitIf(isRest, [&] { withLanes(axis, lane.width, base, high, body, lane.apart); });
 }
 
 SmallVector<Value *> DeviceEmitter::distribute(Value *count, ArrayRef<Value *> inits,

@@ -107,6 +107,41 @@ static bool isUsedInSteps(tgl::TempOp temp) {
   });
 }
 
+/// The temporary's type in shared memory. Threads side by side that each read another row of a
+/// whole number of lines would all ask the same bank: a row is then a bank longer.
+static tgl::TglTensorType typeInShared(tgl::TempOp temp) {
+  constexpr int64_t lineBytes = 128, bankBytes = 4;
+  tgl::TglTensorType type = temp.getTensor().getType();
+  if (type.getRank() < 2 || isPacked(type.getElementType()))
+    return type;
+  std::optional<int64_t> row = type.getDims().back().getExpr().asConstant();
+  int64_t bytes = storageBytes(type.getElementType());
+  if (!row || *row * bytes % lineBytes)
+    return type;
+  bool meets = any_of(temp->getUsers(), [&](mlir::Operation *user) {
+    auto read = dyn_cast<tgl::ReadOp>(user);
+    auto write = dyn_cast<tgl::WriteOp>(user);
+    auto around = user->getParentOfType<tgl::ParallelOp>();
+    if ((!read && !write) || !around || around->isAncestor(temp) || around.getAxes().empty())
+      return false;
+    ValueExpr offset =
+        tgl::elementOffset(type, read ? read.getSubscriptExprs() : write.getSubscriptExprs());
+    std::optional<int64_t> step = tgl::stepAlong(offset, around.getAxes().back());
+    return step && *step && *step % *row == 0;
+  });
+  if (!meets)
+    return type;
+  SmallVector<tgl::IndexExprAttr> dims(type.getDims());
+  dims.back() = tgl::IndexExprAttr::get(type.getContext(),
+                                        IndexExpr(*row + std::max<int64_t>(1, bankBytes / bytes)));
+  return tgl::TglTensorType::get(type.getContext(), dims, type.getElementType());
+}
+
+tgl::TglTensorType PrivateTemporaries::typeOf(tgl::TempOp temp) const {
+  tgl::TglTensorType padded = paddedTypes.lookup(temp);
+  return padded ? padded : temp.getTensor().getType();
+}
+
 /// Places every private temporary of the statement: in the stack frame or shared memory where it is
 /// small, or where steps of a loop use it and it fits, else in the team's part of the workspace.
 void PrivateTemporaries::allocate() {
@@ -130,15 +165,20 @@ void PrivateTemporaries::allocate() {
       place = space;
       return;
     }
+    // What threads share and has a place in shared memory may be padded.
+    tgl::TglTensorType padded = ownedByThread ? temp.getTensor().getType() : typeInShared(temp);
+    std::optional<int64_t> shared = tensorBytes(padded, 16).asConstant();
     if (constant && *constant <= maxThreadBytes) {
-      int64_t each = std::max<int64_t>(*constant, 16);
+      paddedTypes[temp] = padded;
+      int64_t each = std::max<int64_t>(*shared, 16);
       GlobalVariable *space = e.shared(ArrayType::get(b.getInt8Ty(), each * teams), temp.getName());
       place = b.CreateInBoundsGEP(b.getInt8Ty(), space, b.CreateMul(inBlock, e.i64(each)));
       return;
     }
     int64_t most = e.options.target.sharedBytes - otherSharedBytes - int64_t(e.shape.sharedBytes);
-    if (constant && !ownedByThread && isUsedInSteps(temp) && *constant <= most / teams) {
-      int64_t each = alignTo(*constant, 16);
+    if (constant && !ownedByThread && isUsedInSteps(temp) && *shared <= most / teams) {
+      paddedTypes[temp] = padded;
+      int64_t each = alignTo(*shared, 16);
       place = b.CreateInBoundsGEP(
           b.getInt8Ty(), e.dynamicShared(),
           b.CreateAdd(e.i64(e.shape.sharedBytes), b.CreateMul(inBlock, e.i64(each))));

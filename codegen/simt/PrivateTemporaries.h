@@ -29,6 +29,8 @@ public:
   /// Finds a place for each: registers, shared memory behind what is used of it, or the workspace.
   void allocate();
   llvm::Value *addressOf(tgl::TempOp temp) const { return addresses.lookup(temp); }
+  /// Its type in memory, where rows may be longer.
+  tgl::TglTensorType typeOf(tgl::TempOp temp) const;
   /// Of a block.
   const IndexExpr &bytesInWorkspace() const { return workspaceBytes; }
   /// Emits an access to a temporary in registers; false where it is not.
@@ -40,6 +42,7 @@ private:
   /// Private temporaries in registers, with the elements of a thread in a round.
   llvm::DenseMap<mlir::Value, int64_t> ownStates;
   llvm::DenseMap<mlir::Operation *, llvm::Value *> addresses;
+  llvm::DenseMap<mlir::Operation *, tgl::TglTensorType> paddedTypes;
   llvm::SmallVector<tgl::TempOp> inWorkspace;
   IndexExpr workspaceBytes;
 

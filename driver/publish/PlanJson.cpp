@@ -191,6 +191,7 @@ static json::Value functionOf(const PlanFunction &function) {
                       {"threads", function.threads},
                       {"units_per_block", function.unitsPerBlock},
                       {"points_per_unit", function.pointsPerUnit},
+                      {"units", int64_t(function.units)},
                       {"cluster", function.cluster},
                       {"shared", function.sharedBytes},
                       {"workspace", exprOf(function.workspaceBytes)}};

@@ -381,6 +381,8 @@ class Prepared:
 
 
 def _blocks_for(function: Dict[str, Any], points: int) -> int:
+    if function["units"]:
+        return -(-function["units"] // function["units_per_block"])
     return -(-points // (function["units_per_block"] * function["points_per_unit"])) * function["cluster"]
 
 

@@ -49,6 +49,7 @@ std::optional<ValueExpr> tegula::boxVolume(AxesOp op) {
 
 bool tegula::runsAlongRows(ReduceOp reduce) {
   int along = 0;
+  size_t most = 0; // axes that a read varies along: of a matrix more than of a vector
   reduce.getBody().walk([&](ReadOp read) {
     SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
     if (subscripts.empty())
@@ -56,8 +57,13 @@ bool tegula::runsAlongRows(ReduceOp reduce) {
     auto isOwn = [&](const ValueExpr &subscript) {
       return llvm::any_of(reduce.getAxes(), [&](Value axis) { return subscript.uses(axis); });
     };
-    if (llvm::any_of(subscripts, isOwn)) // what is the same for all terms does not count
-      along += isOwn(subscripts.back()) ? 1 : -1;
+    if (!llvm::any_of(subscripts, isOwn)) // what is the same for all terms does not count
+      return;
+    size_t axes = axesOf(read.getResult()).size();
+    if (axes < most)
+      return;
+    along = (axes == most ? along : 0) + (isOwn(subscripts.back()) ? 1 : -1);
+    most = axes;
   });
   return along >= 0;
 }
@@ -242,6 +248,16 @@ bool tegula::hasFoldableIndices(IndexedOp op) {
     return expr;
   });
   return found;
+}
+
+void tegula::setSubscripts(Operation *access, ArrayRef<ValueExpr> subscripts) {
+  OpBuilder builder(access);
+  IndexOperands operands;
+  SmallVector<Attribute> attrs;
+  for (const ValueExpr &subscript : subscripts)
+    attrs.push_back(IndexExprAttr::get(access->getContext(), operands.add(subscript)));
+  access->setAttr("subscripts", builder.getArrayAttr(attrs));
+  cast<IndexedOp>(access).getIndicesMutable().assign(operands.values());
 }
 
 unsigned tegula::foldIndices(IndexedOp op) {

@@ -62,13 +62,16 @@ unsigned dropSinglePoints(mlir::Operation *root);
 /// Makes the `indices` of an op distinct values that its expressions use, with integer arithmetic
 /// folded in. Returns the number of folded ones.
 unsigned foldIndices(tgl::IndexedOp op);
+/// Gives a read, a write or a sort without further expressions other subscripts.
+void setSubscripts(mlir::Operation *access, llvm::ArrayRef<tgl::ValueExpr> subscripts);
 /// Whether foldIndices has something to do: not where a formula would be too large.
 bool hasFoldableIndices(tgl::IndexedOp op);
 
 /// Elements of a row from where on no cluster of blocks keeps it.
 inline constexpr int64_t veryLongRow = 1 << 20;
 
-/// Whether neighbours of the reduction are neighbours in memory, in most of what it reads.
+/// Whether neighbours of the reduction are neighbours in memory, in most of the reads that vary
+/// along the most axes.
 bool runsAlongRows(tgl::ReduceOp reduce);
 
 /// By how many elements an access moves along an axis, if that is the same everywhere.

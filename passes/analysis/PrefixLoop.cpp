@@ -62,3 +62,27 @@ Matched<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
     return Mismatch{"what is added depends on what the loop carries", "", loop};
   return PrefixLoop{std::move(*stepped), combine, added};
 }
+
+std::optional<AffineLoop> tegula::matchAffineLoop(tgl::ForOp loop) {
+  if (loop.getIterArgs().size() != 1 || !loop.getIterArgs()[0].getType().isF32())
+    return std::nullopt;
+  std::optional<SteppedLoop> stepped = matchSteppedLoop(loop);
+  mlir::Value carried = loop.getIterArgs()[0], next = loop.getYield().getValues()[0];
+  auto add = next.getDefiningOp<mlir::arith::AddFOp>();
+  if (!stepped || !add || add->getParentOp() != loop)
+    return std::nullopt;
+  auto isLate = [&](mlir::Value value) {
+    return value == carried || is_contained(stepped->after, value.getDefiningOp());
+  };
+  for (unsigned side : {0u, 1u}) {
+    auto scaled = add->getOperand(side).getDefiningOp<mlir::arith::MulFOp>();
+    mlir::Value added = add->getOperand(1 - side);
+    if (!scaled || scaled->getParentOp() != loop || isLate(added))
+      continue;
+    bool first = scaled.getLhs() == carried;
+    mlir::Value factor = first ? scaled.getRhs() : scaled.getLhs();
+    if ((first || scaled.getRhs() == carried) && !isLate(factor))
+      return AffineLoop{std::move(*stepped), factor, added};
+  }
+  return std::nullopt;
+}

@@ -28,6 +28,12 @@ struct PrefixLoop : SteppedLoop {
 };
 Matched<PrefixLoop> matchPrefixLoop(tgl::ForOp loop);
 
+/// One that carries h, of f32, and goes on with `factor*h + added`, neither of which depends on h.
+struct AffineLoop : SteppedLoop {
+  mlir::Value factor, added;
+};
+std::optional<AffineLoop> matchAffineLoop(tgl::ForOp loop);
+
 } // namespace tegula
 
 #endif // TEGULA_PASSES_ANALYSIS_PREFIXLOOP_H

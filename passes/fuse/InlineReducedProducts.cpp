@@ -118,8 +118,8 @@ static std::optional<StoredProduct> matchStored(ParallelOp statement) {
   return product;
 }
 
-/// Computes the product's element where it is read; the sum. A subscript that data chooses is checked
-/// where the factors are read.
+/// Computes the product's element where it is read; the sum. A subscript that data chooses is
+/// checked where the factors are read.
 static ReduceOp inlineAt(ReadOp read, const StoredProduct &product) {
   OpBuilder builder(read);
   IRMapping map;
@@ -189,8 +189,7 @@ struct InlineReducedProductsPass
       place = place->getParentOp();
     ReduceOp sum = inlineAt(read, product);
     cleanUp(cast<ParallelOp>(place));
-    std::optional<Outline> where =
-        outlineTo(place, sum, valuesUsedBy(sum).getArrayRef());
+    std::optional<Outline> where = outlineTo(place, sum, valuesUsedBy(sum).getArrayRef());
     if (where)
       storeOutlined(sum, *where, "term", prover, /*tileSize=*/64);
     cleanUp(cast<ParallelOp>(place));

@@ -155,14 +155,16 @@ static bool isBatched(ParallelOp statement, ArrayRef<Value> shared) {
   return result;
 }
 
-/// Elements that a statement goes through for all its points, where sizes say; the most of its
-/// parts.
+/// Elements that a statement goes through for all its points, steps of scans among them, where
+/// sizes say; the most of its parts.
 static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
-  if (auto axes = dyn_cast<AxesOp>(op)) {
-    std::optional<int64_t> own = knownPoints(axes);
-    if (!own || llvm::MulOverflow(points, *own, points))
-      return std::nullopt;
-  }
+  std::optional<int64_t> own = 1;
+  if (auto axes = dyn_cast<AxesOp>(op))
+    own = knownPoints(axes);
+  else if (auto loop = dyn_cast<ForOp>(op); loop && matchPrefixLoop(loop))
+    own = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
+  if (!own || llvm::MulOverflow(points, *own, points))
+    return std::nullopt;
   int64_t most = points;
   for (Region &region : op->getRegions())
     for (Operation &inner : region.getOps()) {
@@ -185,6 +187,14 @@ static bool runsAlongShared(ParallelOp statement, const SharedAxes &shared) {
   return llvm::any_of(shared.pairs, [&](const AxisPair &pair) {
     return write->subscripts.back()->uses(pair.first);
   });
+}
+
+/// Whether memory runs along none of the axes that a statement keeps inside a nest over others.
+static bool runsAcross(ParallelOp statement, ArrayRef<Value> rest) {
+  std::optional<Access> write = mainWrite(statement);
+  if (!write || write->subscripts.empty() || !write->subscripts.back())
+    return false;
+  return llvm::none_of(rest, [&](Value axis) { return write->subscripts.back()->uses(axis); });
 }
 
 /// Whether a statement goes through rows, one for each point of the shared axes, with nothing more
@@ -228,9 +238,15 @@ static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
       .wasInterrupted();
 }
 
+static bool hasSort(ParallelOp statement) { return !statement.getBody().getOps<SortOp>().empty(); }
+
+/// A loop whose steps later passes cut into tiles or parts.
+static bool isScan(ForOp loop) {
+  return matchPrefixLoop(loop).has_value() || matchAffineLoop(loop).has_value();
+}
+
 static bool hasScan(ParallelOp statement) {
-  return llvm::any_of(statement.getBody().getOps<ForOp>(),
-                      [](ForOp loop) { return matchPrefixLoop(loop).has_value(); });
+  return llvm::any_of(statement.getBody().getOps<ForOp>(), isScan);
 }
 
 /// Whether each point of the second statement takes one step of a scan: the scan's loop does it
@@ -239,8 +255,7 @@ static bool takesSteps(ParallelOp first, ParallelOp second, ArrayRef<Value> seco
   if (secondRest.size() != 1 || !isPointwise(second))
     return false;
   auto loops = first.getBody().getOps<ForOp>();
-  if (!llvm::hasSingleElement(loops) ||
-      !matchPrefixLoop(*loops.begin())) // of several only the last would
+  if (!llvm::hasSingleElement(loops) || !isScan(*loops.begin())) // of several only the last would
     return false;
   llvm::SetVector<Value> scanned = accessesOf(*loops.begin()).writes;
   return llvm::all_of(second.getBody().getOps<ReadOp>(), [&](ReadOp read) {
@@ -264,11 +279,12 @@ static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedA
   // does a thread. And where the elements of a point are more than caches hold, nothing is gained,
   // however many points there are.
   constexpr int64_t muchInside = 65536, muchForThread = 512, moreThanCaches = 1 << 20;
+  constexpr int64_t longColumn = 512;
   constexpr int64_t threadsOfBlock = 64; // that read at a time as much as a block of them does
   constexpr int64_t longScan = 16384,
                     longScanOfThread = 256; // statements of their own are cut (tgl-split-scans)
-  bool firstRest = !restOf(first, shared.pairs, false).empty(),
-       secondRest = !restOf(second, shared.pairs, true).empty();
+  SmallVector<Value> inside = restOf(second, shared.pairs, true);
+  bool firstRest = !restOf(first, shared.pairs, false).empty(), secondRest = !inside.empty();
   bool isKept =
       !firstRest && goesThroughRows(first, firstRest) && goesThroughRows(second, secondRest);
   int64_t much = isKept ? muchWork : muchInside;
@@ -290,6 +306,9 @@ static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedA
   if (!one || !other)
     return false;
   int64_t elements = std::max(*one, *other) / std::max<int64_t>(points, 1);
+  // A thread goes through the column of its point, and keeps no long one.
+  if (isKept && secondRest && runsAcross(second, inside) && elements > longColumn)
+    return true;
   return elements > (points < minPoints ? much
                      : isKept           ? std::numeric_limits<int64_t>::max()
                                         : moreThanCaches);
@@ -329,6 +348,10 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
   bool isWide = options.minPoints != 0;
+  // A team sorts a row for a point; inside of a nest it would sort one after the other.
+  if (isWide &&
+      ((hasSort(first) && !firstRest.empty()) || (hasSort(second) && !secondRest.empty())))
+    return false;
   if (!same && !steps && isWide &&
       (leavesMachineIdle(first, second, shared, options.minPoints) ||
        hasSumsInside(first, firstRest) || hasSumsInside(second, secondRest)))

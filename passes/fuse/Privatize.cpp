@@ -89,16 +89,6 @@ static bool isPlain(Operation *op) {
   return true;
 }
 
-static void setSubscripts(Operation *op, ArrayRef<ValueExpr> subscripts) {
-  OpBuilder builder(op);
-  IndexOperands operands;
-  SmallVector<Attribute> attrs;
-  for (const ValueExpr &subscript : subscripts)
-    attrs.push_back(IndexExprAttr::get(op->getContext(), operands.add(subscript)));
-  op->setAttr("subscripts", builder.getArrayAttr(attrs));
-  cast<IndexedOp>(op).getIndicesMutable().assign(operands.values());
-}
-
 /// The temporary and those that are sorted with it: they share their subscripts.
 static SmallVector<TempOp> sortedTogether(TempOp temp) {
   SmallVector<TempOp> group{temp};

@@ -142,6 +142,15 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     return pieces > 1 ? std::optional(Cut{0, pieces, columns, /*rows=*/true}) : std::nullopt;
   }
 
+  /// Whether a reduction of the statement uses the result of another.
+  static bool isChained(ParallelOp statement) {
+    return llvm::any_of(statement.getBody().getOps<ReduceOp>(), [&](ReduceOp reduce) {
+      llvm::SetVector<Operation *> needed;
+      collect(statement, reduce, needed);
+      return llvm::any_of(needed, [](Operation *op) { return isa<ReduceOp>(op); });
+    });
+  }
+
   std::optional<Cut> chooseCut(ParallelOp statement, ReduceOp reduce) {
     std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));
     std::optional<int64_t> terms = knownPoints(cast<AxesOp>(reduce.getOperation()));
@@ -151,6 +160,10 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     bool rows = runsAlongRows(reduce);
     int64_t perPoint = rows ? std::clamp<int64_t>(*terms / 16, 1, 1024) : 1;
     int64_t shortest = rows ? 16384 : 256; // terms of a part: less is not worth another launch
+    // Nor are columns of a chain worth two for each.
+    constexpr int64_t shortestOfChain = 2048;
+    if (!rows && *terms < shortestOfChain && isChained(statement))
+      return std::nullopt;
     int64_t busy, most = *terms / shortest;
     // Very long rows are read twice in any case, and the last of them run while others have nothing
     // left to do: for longer than another launch takes, as long as there are few for each place of

@@ -16,6 +16,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "ir/tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/analysis/Nest.h"
@@ -177,8 +178,11 @@ private:
     return llvm::map_to_vector(leaves, [&](Value leaf) { return tiles.lookup(leaf); });
   }
 
-  /// The value at all points of a tile: of rows, and of the space where there is one.
-  template <typename Points> Value points(Value value, tile::TileType type, const Space *space) {
+  /// The value at all points of a tile: of rows, and of the space where there is one; with `then`,
+  /// what that makes of it.
+  template <typename Points>
+  Value points(Value value, tile::TileType type, const Space *space,
+               llvm::function_ref<Value(Value)> then = nullptr) {
     Slice slice = sliceOf(value);
     SmallVector<Value> spans{rows};
     SmallVector<StringRef> names{"row"};
@@ -199,7 +203,8 @@ private:
          llvm::zip_equal(slice.leaves, block.getArguments().drop_front(spans.size())))
       inside.map(leaf, argument);
     cloneSlice(slice, inside);
-    tile::YieldOp::create(builder, loc, inside.lookupOrDefault(value));
+    Value result = inside.lookupOrDefault(value);
+    tile::YieldOp::create(builder, loc, then ? then(result) : result);
     finishPoint(block);
     return made;
   }
@@ -273,6 +278,23 @@ private:
     return made;
   }
 
+  /// What bf16 holds of a value, the first time, of what that leaves, the next.
+  Value bf16Term(Value value, unsigned which) {
+    Type type = builder.getF32Type();
+    Value infinity = arith::ConstantOp::create(
+        builder, loc, builder.getFloatAttr(type, std::numeric_limits<double>::infinity()));
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, 0.0));
+    for (unsigned term = 0;; ++term) {
+      Value rounded = tgl::ConvertOp::create(builder, loc, value, builder.getBF16Type());
+      if (term == which)
+        return rounded;
+      Value size = math::AbsFOp::create(builder, loc, rounded);
+      Value ends = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, size, infinity);
+      Value rest = arith::SubFOp::create(builder, loc, value, rounded);
+      value = arith::SelectOp::create(builder, loc, ends, zero, rest);
+    }
+  }
+
   /// `start` and the product.
   Value product(const FewRowsProduct &one, const Space &columns, Value start) {
     tgl::ReduceOp reduce = one.reduce;
@@ -280,10 +302,15 @@ private:
       noteReads(reduce.getBody().front());
       Space terms{cast<tgl::AxesOp>(reduce.getOperation()).getAxes()[0], tile->span, tile->name};
       Type element = tgl::ReadOp(one.b).getTensorType().getElementType();
-      Value a = points<tile::OperandOp>(one.aValue,
-                                        tileType({shape.rows, terms.columns()}, element), &terms);
       Value b = operandOfTurn(one.b, {columns, terms});
-      return tile::DotOp::create(builder, loc, a, b, start);
+      // f32 is the sum of three numbers of bf16.
+      for (unsigned term = 0, number = one.isWide ? 3 : 1; term < number; ++term) {
+        auto termOf = [&](Value value) { return one.isWide ? bf16Term(value, term) : value; };
+        Value a = points<tile::OperandOp>(
+            one.aValue, tileType({shape.rows, terms.columns()}, element), &terms, termOf);
+        start = tile::DotOp::create(builder, loc, a, b, start);
+      }
+      return start;
     }
     // Lines of shared memory hold so many terms.
     constexpr int64_t depth = 64;

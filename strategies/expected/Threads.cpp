@@ -9,6 +9,7 @@
 
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
+#include "codegen/simt/RaggedLanes.h"
 #include "codegen/simt/StatementWork.h"
 #include "ir/tgl/Invariance.h"
 #include "passes/analysis/Nest.h"
@@ -54,6 +55,14 @@ StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
   findColumnSplit(statement);
   if (!lane)
     findTranspose(statement);
+  auto all = llvm::to_vector(llvm::seq<unsigned>(0, axes.getAxes().size()));
+  if (lane || across || columnSplit > 1)
+    return;
+  if (std::optional<LaneChoice> choice = chooseRaggedLanes(
+          statement, all, DeviceEmitter::accessBytes, DeviceEmitter::accessBytes)) {
+    lane = axes.getAxes()[choice->axis];
+    vector = choice->width;
+  }
 }
 
 /// As codegen/simt/ColumnSplit.cpp: reductions along columns, of which none is short.

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/few_rows/plan/FewRows.h"
 
-#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -65,7 +64,7 @@ private:
     if (op.getBody().getOps<tgl::TilesOp>().empty())
       return failAsOther(op, "there is no tile loop, nor a softmax that became one");
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-      if (!tgl::plannedPoints(axes, {axis}) || tgl::getAxisRange(axes, axis).lo.asConstant() != 0)
+      if (!tgl::knownPoints(axes, {axis}) || tgl::getAxisRange(axes, axis).lo.asConstant() != 0)
         return fail(op,
                     "the size of " + namesOf(op.getBody().getArgument(axis)) +
                         " is not known when compiling",
@@ -82,7 +81,7 @@ private:
     if (!findRows())
       return fail(op, "how many rows share what the loop reads is not known when compiling");
     return llvm::all_of(plan.products,
-                        [&](const FewRowsProduct &product) { return checkFactors(product); });
+                        [&](FewRowsProduct &product) { return checkFactors(product); });
   }
 
   static std::string reasonAgainst(mlir::Operation *inner) {
@@ -163,8 +162,8 @@ private:
     for (mlir::Operation &inner : reduce.getBody().front())
       if (!takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *summed, false))
         return false;
-    FewRowsProduct product{
-        reduce, nest, *summed == 0, {}, {}, tgl::ReadOp(), std::max(*summed, space)};
+    FewRowsProduct product{reduce, nest,  *summed == 0,  {},
+                           {},     false, tgl::ReadOp(), std::max(*summed, space)};
     BlockArgument columns = axesOfOp(nest).getAxes()[0];
     for (const tgl::Contraction::Factor &factor : contraction->factors) {
       if (factor.axes.contains(columns)) {
@@ -237,7 +236,7 @@ private:
     SmallVector<unsigned> others;
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       (used.contains(axes.getAxes()[axis]) ? others : plan.rows).push_back(axis);
-    plan.blocks = tgl::plannedPoints(axes, others);
+    plan.blocks = tgl::knownPoints(axes, others);
     std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows);
     plan.numRows = rows.value_or(0);
     return rows.has_value();
@@ -253,7 +252,7 @@ private:
                [](const IndexExpr::Term &term) { return term.coefficient % vectorElements == 0; });
   }
 
-  bool checkFactors(const FewRowsProduct &product) {
+  bool checkFactors(FewRowsProduct &product) {
     tgl::ReadOp b = product.b;
     mlir::Type element = b.getTensorType().getElementType();
     if (!element.isBF16() && !element.isF16())
@@ -277,8 +276,10 @@ private:
                          namesOf(line));
     if (product.reducesTile) {
       auto convert = product.aValue.getDefiningOp<tgl::ConvertOp>();
+      product.isWide = !convert || convert.getTarget() != element;
+      // Terms of f16 do not reach as far as f32.
       return product.aValue.getType().isF32() &&
-             ((convert && convert.getTarget() == element) ||
+             (!product.isWide || element.isBF16() ||
               fail(product.reduce,
                    "a factor of " + describe(product.reduce) +
                        " is not rounded to the other's type",

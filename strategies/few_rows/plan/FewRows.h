@@ -30,6 +30,7 @@ struct FewRowsProduct {
   bool reducesTile;     ///< over the tile; else the columns are the tile's
   tgl::ReadOp a;        ///< the left factor where it is the same for all tiles; else null
   mlir::Value aValue;   ///< the left factor where it is made of the tile's values
+  bool isWide;          ///< that factor is f32, not rounded to the type of the right one
   tgl::ReadOp b;        ///< the right factor, bf16 or f16
   int64_t fixed;        ///< points of the axis that is not the tile's
 };

@@ -43,6 +43,7 @@ static void emit(StatementLowering &statement, StringRef suffix, DeviceShape sha
   result.threads = shape.threads;
   result.unitsPerBlock = shape.unitsPerBlock();
   result.pointsPerUnit = shape.lanes * shape.rounds;
+  result.units = shape.units;
   result.cluster = shape.cluster;
   result.sharedBytes = shape.sharedBytes;
   if (std::optional<RowLayout> row = emitter.rowLayout(result.name))
