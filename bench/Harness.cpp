@@ -13,6 +13,7 @@
 #include "bench/Roofline.h"
 #include "bench/Runner.h"
 #include "bench/report/LaunchTimes.h"
+#include "bench/report/Trace.h"
 #include "codegen/ptx/Assemble.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -55,6 +56,25 @@ public:
 private:
   function_ref<void(json::Object)> send;
 };
+
+/// Runs a launch whose code has marks, once to warm up and once for the trace, and gives the trace.
+Expected<std::string> traceOf(Launch &launch) {
+  const CompiledKernel &kernel = launch.machineCode();
+  auto argument = find_if(kernel.arguments, [](const KernelArgument &one) {
+    return one.name == async::Timeline::tensorName;
+  });
+  unsigned index = argument - kernel.arguments.begin();
+  for (unsigned run = 0; run < 2; ++run) { // the first brings code and data into caches
+    if (Error error = launch.prepare())
+      return std::move(error);
+    if (Expected<double> seconds = launch.run(); !seconds)
+      return seconds.takeError();
+  }
+  Expected<std::vector<Tensor>> marks = launch.read(index);
+  if (!marks)
+    return marks.takeError();
+  return report::traceText(kernel.timeline, marks->front().integers());
+}
 
 class Harness {
 public:
@@ -273,6 +293,64 @@ private:
     return result;
   }
 
+  /// The first inputs for other code of the case, which `runner` holds.
+  Expected<std::unique_ptr<Subject>> makeOther(const Subjects &subjects, ArrayRef<int64_t> sizes,
+                                               const CompileOptions &compileOptions,
+                                               std::unique_ptr<Runner> &runner) {
+    Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
+    if (!made)
+      return made.takeError();
+    if (!*made)
+      return wrong("the program is refused with what a run looks at");
+    runner = std::move(*made);
+    Subjects other{*runner,           subjects.signature, subjects.kernel, subjects.reference,
+                   subjects.instance, subjects.measured,  nullptr};
+    return makeSet(other, sizes, 0);
+  }
+
+  /// The time line of a run of the first case, by code with marks, which is not timed.
+  Error trace(const Subjects &subjects, ArrayRef<int64_t> sizes, json::Object &about) {
+    if (!options.takesTimeline || isTraced || subjects.gradient)
+      return Error::success();
+    CompileOptions compileOptions = optionsOf(subjects.instance);
+    compileOptions.timeline = true;
+    std::unique_ptr<Runner> runner;
+    Expected<std::unique_ptr<Subject>> subject = makeOther(subjects, sizes, compileOptions, runner);
+    if (!subject)
+      return subject.takeError();
+    Expected<std::string> text = traceOf((*subject)->launch());
+    if (!text)
+      return text.takeError();
+    about["timeline"] = std::move(*text);
+    isTraced = true;
+    return Error::success();
+  }
+
+  /// With `checked`: a run of the first inputs in which `print` and `assert` of the program look at
+  /// it. It is none of those that are compared or timed, whose code has no trace of them.
+  Error observe(const Subjects &subjects, ArrayRef<int64_t> sizes, json::Object &about) {
+    if (!options.checked || subjects.gradient)
+      return Error::success();
+    CompileOptions compileOptions = optionsOf(subjects.instance);
+    compileOptions.instance.observe = true;
+    std::unique_ptr<Runner> runner;
+    Expected<std::unique_ptr<Subject>> subject = makeOther(subjects, sizes, compileOptions, runner);
+    if (!subject)
+      return subject.takeError();
+    Launch &launch = (*subject)->launch();
+    // Without such statements there is nothing to run for.
+    if (launch.kernel().observations.empty())
+      return Error::success();
+    if (Expected<double> seconds = launch.run(); !seconds)
+      return seconds.takeError();
+    Expected<Observed> seen = launch.observed();
+    if (!seen)
+      return seen.takeError();
+    about["prints"] = seen->lines(defaultPrintPoints);
+    std::optional<std::string> failure = seen->failure();
+    return failure ? wrong(*failure) : Error::success();
+  }
+
   void notCompiled(Error error) {
     int code = isMissingResource(error) ? 3 : error.isA<LaunchError>() ? 2 : 70;
     fail(code, toString(std::move(error)));
@@ -333,6 +411,8 @@ private:
     Expected<SizeValues> sizes = subjects.runner.sizes(subjects.signature, subjects.instance);
     if (!sizes)
       return sizes.takeError();
+    if (Error error = observe(subjects, *sizes, about))
+      return error;
     // Bits of a gradient depend on the order of its sums, whatever the kernel's own are.
     bool exact = subjects.kernel.function->exact && !subjects.gradient;
     std::vector<std::unique_ptr<Subject>> sets;
@@ -355,6 +435,8 @@ private:
             return time(sets, subjects.reference, verified, exact, about);
           }))
         return error;
+    if (Error error = trace(subjects, *sizes, about))
+      return error;
     about["passed"] = true;
     return Error::success();
   }
@@ -701,6 +783,7 @@ private:
   std::map<std::string, std::unique_ptr<GradientProgram>> gradients;
   CacheFlush flush;
   std::optional<Roofline> roofline;
+  bool isTraced = false;
   bool isLost = false; // the device, to this process
 };
 

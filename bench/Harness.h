@@ -50,6 +50,7 @@ struct HarnessOptions {
   /// Times of which none may be slower than before; with `takesLock`, new ones are taken instead.
   std::vector<LockedTime> lock;
   bool takesLock = false;
+  bool takesTimeline = false; // of a run of the first case, on a device
 };
 
 /// Sends the events of all cases from number `firstCase` on. `module` is the program at `path`.

@@ -18,9 +18,6 @@ using namespace llvm;
 
 namespace tegula::bench {
 
-/// Of a tensor for `print` and `assert`.
-constexpr size_t maxObservedBytes = size_t(1) << 32;
-
 static Error refuse(LaunchError::Kind kind, const Twine &message) {
   return make_error<LaunchError>(kind, message.str());
 }
@@ -426,6 +423,17 @@ Expected<std::vector<Tensor>> Launch::read(ArrayRef<unsigned> wanted) {
     results.push_back(std::move(*copy));
   }
   return results;
+}
+
+Expected<Observed> Launch::observed() {
+  return Observed::read(kernel(), binding.sizes,
+                        [&](unsigned argument) -> Expected<std::vector<char>> {
+                          Expected<std::vector<Tensor>> tensors = read(argument);
+                          if (!tensors)
+                            return tensors.takeError();
+                          const char *data = tensors->front().data();
+                          return std::vector<char>(data, data + tensors->front().bytes());
+                        });
 }
 
 RefValues Launch::refValues() const {

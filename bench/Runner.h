@@ -19,6 +19,7 @@
 #include "bench/reference/Tensor.h"
 #include "frontend/check/Signature.h"
 #include "runtime/Launch.h"
+#include "runtime/observe/Observed.h"
 #include <map>
 #include <memory>
 
@@ -95,6 +96,8 @@ public:
   llvm::Error queue(void *stream);
   /// Copies of what these arguments hold now.
   llvm::Expected<std::vector<Tensor>> read(llvm::ArrayRef<unsigned> arguments);
+  /// What the statements of an observed kernel saw in the run before.
+  llvm::Expected<Observed> observed();
   /// What a reference's results are compared with: the outputs, or of a kernel without them the
   /// inouts.
   std::vector<unsigned> resultArguments() const;

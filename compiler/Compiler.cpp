@@ -73,6 +73,8 @@ public:
       emit.tile = options.target == "cpu" ? 128 : 32;
     if (looksIntoTiles())
       emit.tile = 1;
+    if (options.timeline && options.target != "cpu")
+      addTimelineTensor();
     time(Phase::Emit, [&] { ir = emitIR(*program, source.sourceManager(), context, emit); });
     if (mlir::failed(mlir::verify(*ir)))
       return defect("emission made IR that does not verify");
@@ -149,6 +151,17 @@ private:
   bool looksIntoTiles() {
     return any_of(program->observed,
                   [&](const checked::Observation *one) { return one->isInTiles; });
+  }
+
+  /// An inout that no statement uses: device functions take it for their marks.
+  void addTimelineTensor() {
+    checked::Tensor &tensor = program->tensors.emplace_back();
+    tensor.kind = checked::Tensor::Inout;
+    tensor.name = async::Timeline::tensorName;
+    tensor.type = DType::I64;
+    tensor.dims = {IndexExpr(async::Timeline::words)};
+    tensor.span = program->span;
+    program->inputs.push_back(&tensor);
   }
 
   unsigned argumentOf(const checked::Tensor *tensor) {
@@ -346,6 +359,7 @@ private:
         argument.declared = *dtypeOf(declared.getValue());
       if (tensor)
         argument.dims = dimsOf(tensor);
+      argument.isObserved = argument.name == async::Timeline::tensorName;
       kernel->arguments.push_back(std::move(argument));
     }
     describeObservations();
@@ -479,6 +493,8 @@ private:
     if (refusesClusters)
       return Error::success();
     addSites(lowered->sites);
+    if (options.timeline)
+      kernel->timeline = async::markTimeline(code);
     kernel->plan = std::move(lowered->plan);
     kernel->choice.apply(kernel->plan);
     kernel->layouts = std::move(lowered->layouts);

@@ -8,6 +8,7 @@
 #ifndef TEGULA_COMPILER_COMPILER_H
 #define TEGULA_COMPILER_COMPILER_H
 
+#include "codegen/async/Timeline.h"
 #include "codegen/common/Plan.h"
 #include "codegen/cpu/HostAbi.h"
 #include "codegen/cpu/Jit.h"
@@ -79,6 +80,8 @@ struct CompileOptions {
   bool printLocations = false;
   /// Device code tells the line of the program of each instruction, in PTX and cubin.
   bool lineTables = false;
+  /// Device code with marks in time (codegen/async/Timeline.h), which a hidden tensor takes.
+  bool timeline = false;
   /// The device that the emulator is, and its multiprocessors: few, so that blocks of small
   /// problems have several tiles too.
   std::string emulatedDevice = "sm_90a";
@@ -91,7 +94,8 @@ struct KernelArgument {
   DType dtype = DType::F32;    // of a scalar, what code takes it as: i32 for u8
   std::vector<IndexExpr> dims; // in size symbols
   DType declared = DType::F32; // of a scalar: its values are of this type
-  /// An inout that `print` or `assert` writes: zeros at first, and no argument of the program.
+  /// An inout that `print`, `assert` or marks in time write: zeros at first, and no argument of the
+  /// program.
   bool isObserved = false;
 };
 
@@ -152,9 +156,10 @@ public:
   Plan plan;
   std::vector<TileLayout> layouts;
   std::vector<RowLayout> rows;
-  unsigned alignment = 0; // as in the options
-  ScheduleChoice choice;  // as in the options, or as it was tuned
-  std::string program;    // with listTiles: the program as TunedKey has it
+  async::Timeline timeline; // with CompileOptions::timeline
+  unsigned alignment = 0;   // as in the options
+  ScheduleChoice choice;    // as in the options, or as it was tuned
+  std::string program;      // with listTiles: the program as TunedKey has it
   /// With listTiles: by statement that can have them, tiles in the order of the model, that which
   /// it has first.
   std::vector<std::vector<TileOption>> tiles;

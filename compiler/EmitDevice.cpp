@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/EmitDevice.h"
 
+#include "codegen/async/Timeline.h"
 #include "codegen/common/AccessShape.h"
 #include "ir/tgl/TglUtils.h"
 #include "ir/tile/Tile.h"
@@ -169,6 +170,10 @@ private:
       else
         inputs.loopVars.push_back(leaf);
     }
+    // No statement uses the tensor that takes marks in time.
+    for (auto [index, argument] : enumerate(kernel.getBody().getArguments()))
+      if (kernel.getArgName(index) == async::Timeline::tensorName)
+        inputs.tensors.push_back(argument);
     auto add = [&](PlanArgument::Kind kind, unsigned index, IndexExpr size = 0) {
       PlanArgument argument;
       argument.kind = kind;

@@ -10,6 +10,7 @@
 #include "driver/Ablate.h"
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
+#include "driver/FileIO.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
 #include "driver/Programs.h"
@@ -79,6 +80,11 @@ static cl::opt<unsigned>
 static cl::opt<bool> checkedMode("checked",
                                  cl::desc("Verify every access and definition while running"),
                                  cl::cat(debuggingOptions), cl::sub(sub));
+static cl::opt<std::string> timelineFile(
+    "timeline", cl::value_desc("FILE"),
+    cl::desc("On a device: what each warp does in a run of the first case, in time, as "
+             "a trace for Perfetto; of code with marks, beside what is timed"),
+    cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
                              cl::cat(outputOptions), cl::sub(sub));
 static cl::opt<bool>
@@ -230,6 +236,7 @@ private:
   }
 
   void line(StringRef path, const json::Object &event, bool good) {
+    outs() << event.getString("prints").value_or("");
     outs() << (good ? "ok    " : "FAIL  ") << label(path, event) << "  "
            << *event.getString("case");
     if (!good) {
@@ -285,6 +292,17 @@ private:
   bool hasHeader = false;
 };
 
+/// The first one is written: of the first case of the first file.
+void writeTimeline(StringRef trace, Report &report) {
+  static bool isWritten = false;
+  if (std::exchange(isWritten, true))
+    return;
+  if (Error error = writeFile(timelineFile, trace)) {
+    report.worsen(ExitMissingResource);
+    errs() << "tegula: " << toString(std::move(error)) << '\n';
+  }
+}
+
 /// Runs all cases of one file, in as many children as it takes. Times to record go to `taken`.
 void benchCases(const std::string &path, const HarnessOptions &options, Report &report,
                 std::vector<LockedTime> &taken) {
@@ -330,6 +348,10 @@ void benchCases(const std::string &path, const HarnessOptions &options, Report &
           if (std::optional<LockedTime> one = lockedTime(*time);
               one && object.getBoolean("passed").value_or(false))
             taken.push_back(std::move(*one));
+        if (std::optional<StringRef> trace = object.getString("timeline")) {
+          writeTimeline(*trace, report);
+          object.erase("timeline");
+        }
         report.caseEnded(path, std::move(object));
       } else if (kind == "lost") {
         begun["reason"] = object.getString("reason")->str();
@@ -414,6 +436,12 @@ ExitCode run() {
   options.seed = seed;
   options.limits.seconds = seconds;
   options.takesLock = lock;
+  options.takesTimeline = !timelineFile.empty();
+  if (options.takesTimeline && (target == "cpu" || gradient)) {
+    errs() << "tegula: --timeline is of a kernel's launches on --target=cuda or emulate, without "
+              "--grad\n";
+    return ExitWrongCall;
+  }
   if (lock && options.checkOnly) {
     errs() << "tegula: --lock records times: it takes no --check, and no --target=emulate\n";
     return ExitWrongCall;

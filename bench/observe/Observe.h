@@ -9,7 +9,6 @@
 #define TEGULA_BENCH_OBSERVE_OBSERVE_H
 
 #include "bench/Runner.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace tegula::bench {
 
@@ -28,8 +27,7 @@ private:
 /// After a run: writes what each `print` saw, at most `points` of its points, in the order in which
 /// a program of one thread reaches them. The first point at which an assertion fails, or a value is
 /// what is looked for, is a FailedAssertion.
-llvm::Error tellObservations(Launch &launch, const SizeValues &sizes, unsigned points,
-                             llvm::raw_ostream &os);
+llvm::Error tellObservations(Launch &launch, unsigned points, llvm::raw_ostream &os);
 
 } // namespace tegula::bench
 

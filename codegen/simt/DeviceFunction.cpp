@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/DeviceEmitter.h"
 
+#include "codegen/async/Timeline.h"
 #include "codegen/simt/ClusterReduction.h"
 #include "codegen/simt/ColumnSplit.h"
 #include "codegen/simt/PrivateTemporaries.h"
@@ -75,6 +76,10 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
   SmallVector<Buffer *> scoped;
   for (mlir::Value tensor : inputs.tensors) {
     Argument *argument = function->getArg(next);
+    auto given = dyn_cast<mlir::BlockArgument>(tensor);
+    if (given && op->getParentOfType<tgl::KernelOp>().getArgName(given.getArgNumber()) ==
+                     async::Timeline::tensorName)
+      argument->setName(async::Timeline::tensorName); // by which marks find it
     // What an earlier launch of the call may still be writing is read after the wait: without
     // noalias, which would let loads pass it.
     bool isInput =

@@ -136,7 +136,10 @@ public:
   unsigned dry = 0;  // first passes over a parallel block
   ParallelBlock block;
   std::vector<const Var *> tileVars;
-  bool hasDouble = false; // the entry has f64 tensors
+  bool hasDouble = false;   // the entry has f64 tensors
+  bool isObserving = false; // in what `print` or `assert` looks at
+  /// Who checks what is required of sizes here.
+  llvm::StringRef checkedBy() const { return isObserving ? "every observed run" : "every launch"; }
 
   std::deque<TensorInfo> tensorInfos;
   std::deque<StateInfo> stateInfos;

@@ -254,10 +254,11 @@ struct StateDef {
   Span span;
 };
 
-/// What a `print` or an `assert` looks at, or a search for NaN (InstanceOptions::watch). Equations
-/// write it, one element for each point, to tensors that exist for that alone.
+/// What a `print` or an `assert` looks at, a search for NaN (InstanceOptions::watch), or when a
+/// statement is reached and at which points an equation is computed (InstanceOptions::trace).
+/// Equations write it, one element for each point, to tensors that exist for that alone.
 struct Observation {
-  enum Kind { Print, Assert, Watch } kind = Print;
+  enum Kind { Print, Assert, Watch, Reach, Points } kind = Print;
   Span span;           // of the statement
   std::string message; // Assert: what it says, without quotes
   /// Of the tensors, loops around the statement first. `lo` is the index of element 0.
@@ -267,8 +268,8 @@ struct Observation {
   };
   std::vector<Axis> axes;
   bool isInTiles = false; // in a loop over tiles
-  /// Where it is true the statement was reached (Print), its condition false (Assert),
-  /// or its value what is looked for (Watch).
+  /// Where it is true the statement was reached (Print, Reach; Points: an equation at this one),
+  /// its condition false (Assert), or its value what is looked for (Watch).
   const Tensor *happened = nullptr;
   struct Value {
     std::string text;               // `h[i, j]`, or a text that is printed
@@ -281,6 +282,7 @@ struct Observation {
     unsigned position = 0;
     std::optional<unsigned> axis;
     bool reverse = false;
+    bool isFurtherAxis = false; // of the statement of the step before
   };
   std::vector<Step> path;
 };

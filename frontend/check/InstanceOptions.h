@@ -39,6 +39,8 @@ struct InstanceOptions {
   bool observe = false;
   /// Looks for the first value of an equation that is NaN, or is NaN or infinite. Needs `observe`.
   enum class Watch { Nothing, Nan, NonFinite } watch = Watch::Nothing;
+  /// Notes when each statement of the program is reached (Observation::Reach). Needs `observe`.
+  bool trace = false;
 };
 
 } // namespace tegula

@@ -49,8 +49,14 @@ void Caller::settle(const std::string &name) {
       parameter.isRequired = false;
 }
 
+void Caller::observe(nb::callable told, unsigned points) {
+  tell = std::move(told);
+  printPoints = points;
+}
+
 int Caller::traverse(visitproc visit, void *arg) const {
   Py_VISIT(specialise.ptr());
+  Py_VISIT(tell.ptr());
   for (const auto &[key, kernel] : known)
     Py_VISIT(kernel->compiled.ptr());
   return 0;
@@ -58,6 +64,7 @@ int Caller::traverse(visitproc visit, void *arg) const {
 
 void Caller::clear() {
   specialise.reset();
+  tell.reset();
   known.clear();
 }
 
@@ -303,6 +310,11 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
       options.workspace_bytes = workspaceBytes;
     }
   }
+  Observed observed;
+  if (tell.is_valid()) {
+    options.observed = observed;
+    options.print_points = printPoints;
+  }
   tegula_status status;
   {
     Interruptible interruptible;
@@ -319,6 +331,8 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
         noteWritten(tensor.object);
   if (status == TEGULA_STOPPED)
     Interruptible::raise();
+  if (observed.isGiven())
+    tell(observed.json(), observed.text(), message.text());
   must(status, message);
   return areGiven ? call.given : made.is_valid() ? made : result;
 }

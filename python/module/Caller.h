@@ -32,6 +32,10 @@ public:
   /// A constant that all calls have: one that does not give it takes that.
   void settle(const std::string &name);
 
+  /// From now on kernels are observed: `tell(json, text, message)` gets what each call has seen,
+  /// at most `points` of each `print`.
+  void observe(nb::callable tell, unsigned points);
+
   /// For the garbage collector: `specialise` usually refers back to what owns the caller.
   int traverse(visitproc visit, void *arg) const;
   void clear();
@@ -67,7 +71,8 @@ private:
   std::vector<Parameter> parameters; // but outputs
   std::vector<std::string> outputs;
   bool hasParameterOut = false;
-  nb::object specialise;
+  nb::object specialise, tell;
+  unsigned printPoints = 0;
   std::unordered_map<std::string, std::shared_ptr<const Specialised>> known;
 };
 

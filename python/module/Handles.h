@@ -53,6 +53,21 @@ private:
   tegula_message *message = nullptr;
 };
 
+/// What one launch has seen.
+class Observed {
+public:
+  Observed() = default;
+  Observed(const Observed &) = delete;
+  ~Observed() { tegula_observed_free(observed); }
+  operator tegula_observed **() { return &observed; }
+  bool isGiven() const { return observed; }
+  const char *json() const { return tegula_observed_json(observed); }
+  const char *text() const { return tegula_observed_text(observed); }
+
+private:
+  tegula_observed *observed = nullptr;
+};
+
 /// `str(object)`, also of a result that was looked up just now, which `nb::str` would take for a
 /// str.
 inline std::string textOf(nb::handle object) {

@@ -92,7 +92,7 @@ static nb::tuple compile(const Context &context, const Program &program, const s
                          const std::vector<std::pair<std::string, std::string>> &settings,
                          unsigned ellipsisRank, const std::vector<std::string> &optionals,
                          bool checked, const std::vector<std::string> &stages, bool tuned,
-                         const std::optional<std::string> &precision) {
+                         const std::optional<std::string> &precision, unsigned observe) {
   std::vector<tegula_setting> settingTexts;
   for (const auto &[name, value] : settings)
     settingTexts.push_back({name.c_str(), value.c_str()});
@@ -115,6 +115,7 @@ static nb::tuple compile(const Context &context, const Program &program, const s
   options.num_stages = stageTexts.size();
   options.tuned = tuned;
   options.precision = precision ? precision->c_str() : nullptr;
+  options.observe = static_cast<tegula_observe>(observe);
   Message message;
   tegula_kernel *handle = nullptr;
   tegula_status status;
@@ -212,6 +213,7 @@ NB_MODULE(_tegula, module) {
   nb::class_<Caller>(module, "Caller", nb::type_slots(callerSlots))
       .def(nb::init<const Program &, size_t, nb::callable>())
       .def("settle", &Caller::settle)
+      .def("observe", &Caller::observe)
       .def("__call__", &Caller::call);
   module.def("make_context", makeContext);
   module.def("parse", parse);
@@ -225,5 +227,6 @@ NB_MODULE(_tegula, module) {
              nb::arg("save").none());
   module.def("compile", compile, nb::arg("context"), nb::arg("program"), nb::arg("kernel"),
              nb::arg("target"), nb::arg("settings"), nb::arg("ellipsis_rank"), nb::arg("optionals"),
-             nb::arg("checked"), nb::arg("stages"), nb::arg("tuned"), nb::arg("precision").none());
+             nb::arg("checked"), nb::arg("stages"), nb::arg("tuned"), nb::arg("precision").none(),
+             nb::arg("observe"));
 }

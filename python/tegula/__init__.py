@@ -33,12 +33,13 @@ from ._errors import (
 from ._kernel import Compiled, Guard, Kernel, Parameter, compile, load
 from ._jupyter import load_ipython_extension as load_ipython_extension
 from ._library import library
+from ._observe import AssertionFailed, Observation
 from ._swap import Replacement, swap, swapped
 
 __version__ = version()
 
 __all__ = [
-    "Compiled", "Diagnostic", "Edit", "Error", "Fix", "Guard", "InternalError", "Kernel", "LaunchError",
-    "MissingError", "Note", "Parameter", "ProgramError", "Replacement", "Span", "SwapError", "TegulaWarning", "compile",
+    "AssertionFailed", "Compiled", "Diagnostic", "Edit", "Error", "Fix", "Guard", "InternalError", "Kernel", "LaunchError",
+    "MissingError", "Note", "Observation", "Parameter", "ProgramError", "Replacement", "Span", "SwapError", "TegulaWarning", "compile",
     "library", "llvm_version", "load", "swap", "swapped", "version",
 ]

@@ -18,7 +18,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
-from . import _errors, _tegula
+from . import _errors, _observe, _tegula
 
 DTYPES = frozenset("f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 i4 u64 u32 u16 u8 u4 bool".split())
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -206,16 +206,21 @@ class Kernel:
 
     def __reduce__(self) -> Any:
         """Its text goes along; machine code is made by the first call there."""
-        options = {"checked": self._checked, "tuned": self._tuned, "precision": self._precision}
+        options = {"checked": self._checked, "tuned": self._tuned, "precision": self._precision,
+                   "observer": self._observer}
         return _restored, (self._text, self.name, self._file_name, options, self._settings)
 
-    def __init__(self, program: Any, index: int, settings: dict[str, Any], checked: bool = False,
-                 tuned: bool = False, precision: Optional[str] = None):
+    def __init__(self, program: Any, index: int, settings: dict[str, Any],
+                 checked: _observe.Checked = False, tuned: bool = False, precision: Optional[str] = None,
+                 observer: Optional[_observe.Observer] = None):
         if precision not in (None, *PRECISIONS):
             raise ValueError(f"expected a precision {', '.join(PRECISIONS)}, got {precision!r}")
+        if checked not in _observe.CHECKED:
+            raise ValueError(f"expected checked True, False, 'nan' or 'finite', got {checked!r}")
         self._program = program
         self._settings = {name: _text_of(value) for name, value in settings.items()}
         self._checked = checked
+        self._observer = observer
         self._tuned = tuned
         self._precision = precision
         self._compiled: dict[Any, Compiled] = {}
@@ -234,6 +239,9 @@ class Kernel:
         lines, _ = _tegula.check(program, self.name)
         _errors.warn(lines, self._warned)
         self._call = _tegula.Caller(program, index, self._specialise)
+        if checked:
+            points = _observe.POINTS if observer is None else _observe.ALL_POINTS
+            self._call.observe(_observe.teller(observer), points)
         for one in self._settings:
             self._call.settle(one)
 
@@ -309,7 +317,7 @@ class Kernel:
         program = _tegula.gradient(self._program, self.name, names,
                                    [(name, value) for name, value in texts.items() if name in own],
                                    list(left_out), ellipsis_rank, save)
-        made = Kernel(program, 0, {}, self._checked, self._tuned, self._precision)
+        made = Kernel(program, 0, {}, self._checked, self._tuned, self._precision, self._observer)
         made._text, made._file_name = _tegula.text_of(program), f"gradient of {self._file_name}"
         made._set({name: value for name, value in texts.items() if name not in own})
         return made
@@ -366,8 +374,8 @@ class Kernel:
             if key not in self._compiled:
                 handle, lines, _ = _tegula.compile(
                     _context(device), self._program, self.name, target, list(settings.items()), rank,
-                    list(optionals), self._checked and target == "cpu", list(stages), self._tuned,
-                    self._precision)
+                    list(optionals), bool(self._checked) and target == "cpu", list(stages), self._tuned,
+                    self._precision, _observe.CHECKED[self._checked] if target == "cpu" else 0)
                 _errors.warn(lines, self._warned)
                 self._compiled[key] = Compiled(handle, target, stages)
             return self._compiled[key]
@@ -393,13 +401,17 @@ class Kernel:
         return self._compile("cpu" if device == CPU else "cuda", device, settings, ranks, tuple(optionals))
 
 
-def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input>", checked: bool = False,
-            tuned: bool = False, precision: Optional[str] = None, **settings: Any) -> Kernel:
+def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input>",
+            checked: _observe.Checked = False, tuned: bool = False, precision: Optional[str] = None,
+            observer: Optional[_observe.Observer] = None, **settings: Any) -> Kernel:
     """The kernel of a program's text as a callable.
 
     `kernel`: its name; None: the last one. `settings`: constants (`pad=1`, `stride=(2, 1)`), dtypes of
     generic types (`T="f16"`) and sizes to specialise for (`N=1024`), for all calls; a call that gives a constant
-    itself has that one. `checked`: verify every access while running on the CPU. `tuned`: on a CUDA device
+    itself has that one. `checked`: verify every access while running on the CPU, and observe what `print` and `assert` of the
+    program say: AssertionFailed is raised after a call in which an assertion does not hold; with "nan" or "finite" also where an
+    equation makes a NaN, or anything that is not finite. `observer` gets an Observation for each point of each `print`; None: they
+    are lines on standard output, 20 for each statement. `tuned`: on a CUDA device
     with the schedules that `tegula tune` has kept. `precision`: what products of f32 on a CUDA device may be
     rounded to where the kernel has no statement `precision`: "f32" (None: the same), "tf32", "conv_tf32",
     which is tf32 in convolutions alone, as PyTorch does by default, or "bf16". `file_name` is for messages.
@@ -413,7 +425,7 @@ def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input
     if kernel is not None and kernel not in names:
         raise _errors.wrong_call(f"the program has no kernel '{kernel}', but {', '.join(names) or 'none'}")
     index = len(names) - 1 if kernel is None else names.index(kernel)
-    made = Kernel(program, index, settings, checked, tuned, precision)
+    made = Kernel(program, index, settings, checked, tuned, precision, observer)
     made._text, made._file_name = text, file_name
     return made
 
@@ -427,9 +439,10 @@ def _restored(text: str, kernel: str, file_name: str, options: dict[str, Any], s
     return made
 
 
-def load(path: Union[str, os.PathLike], kernel: Optional[str] = None, *, checked: bool = False,
-         tuned: bool = False, precision: Optional[str] = None, **settings: Any) -> Kernel:
+def load(path: Union[str, os.PathLike], kernel: Optional[str] = None, *, checked: _observe.Checked = False,
+         tuned: bool = False, precision: Optional[str] = None, observer: Optional[_observe.Observer] = None,
+         **settings: Any) -> Kernel:
     """`compile` for the text of a file. Raises OSError where it cannot be read."""
     with open(path, encoding="utf-8") as file:
         return compile(file.read(), kernel, file_name=os.fspath(path), checked=checked, tuned=tuned,
-                       precision=precision, **settings)
+                       precision=precision, observer=observer, **settings)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/capi/Arguments.h"
 
+#include "runtime/observe/Observed.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -43,25 +44,31 @@ Error Arguments::readTensor(size_t index, const tegula_value &given) {
 }
 
 Error Arguments::read(ArrayRef<tegula_value> given) {
-  if (given.size() != compiled.arguments.size())
+  if (given.size() != kernel.arguments.size())
     return make_error<LaunchError>(LaunchError::WrongCall,
                                    ("kernel '" + compiled.name + "' takes " +
-                                    Twine(compiled.arguments.size()) + " arguments, " +
+                                    Twine(kernel.arguments.size()) + " arguments, " +
                                     Twine(given.size()) + " given")
                                        .str());
-  arguments.resize(given.size());
+  arguments.resize(compiled.arguments.size());
+  values.assign(compiled.arguments.size(), nullptr);
+  for (auto [index, value] : zip_equal(kernel.arguments, given))
+    values[index] = &value;
   for (auto [index, expected] : enumerate(compiled.arguments)) {
+    if (expected.isObserved)
+      continue;
+    const tegula_value &value = *values[index];
     switch (expected.role) {
     case KernelArgument::In:
     case KernelArgument::Inout:
-      if (Error error = readTensor(index, given[index]))
+      if (Error error = readTensor(index, value))
         return error;
       dims.append(arguments[index].shape.begin(), arguments[index].shape.end());
       break;
     case KernelArgument::Scalar:
       arguments[index].dtype = expected.dtype;
-      arguments[index].number = given[index].number;
-      arguments[index].integer = given[index].integer;
+      arguments[index].number = value.number;
+      arguments[index].integer = value.integer;
       if (Error error = takeScalar(expected, arguments[index]))
         return error;
       break;
@@ -74,11 +81,18 @@ Error Arguments::read(ArrayRef<tegula_value> given) {
 
 Error Arguments::bind() {
   // The same dims in other ranks are other shapes; ranks are fixed by the kernel.
+  SmallVector<int64_t, 8> unknown; // no size comes from what is observed
   for (auto [index, expected] : enumerate(compiled.arguments)) {
-    bool isRead = expected.role == KernelArgument::In || expected.role == KernelArgument::Inout;
+    if (expected.isObserved)
+      unknown.resize(std::max(unknown.size(), expected.dims.size()));
+    bool isRead = !expected.isObserved &&
+                  (expected.role == KernelArgument::In || expected.role == KernelArgument::Inout);
     if (isRead && arguments[index].shape.size() != expected.dims.size())
       return bindSizes(compiled, arguments).takeError();
   }
+  for (auto [index, expected] : enumerate(compiled.arguments))
+    if (expected.isObserved)
+      arguments[index].shape = ArrayRef(unknown).take_front(expected.dims.size());
   binding = kernel.bindings.find(dims);
   bool isNew = !binding;
   if (isNew) {
@@ -92,7 +106,9 @@ Error Arguments::bind() {
     binding = std::make_shared<const Binding>(std::move(*made));
   }
   for (auto [index, expected] : enumerate(compiled.arguments))
-    if (expected.role == KernelArgument::In || expected.role == KernelArgument::Inout)
+    if (expected.isObserved)
+      arguments[index].shape = binding->arguments[index].shape;
+    else if (expected.role == KernelArgument::In || expected.role == KernelArgument::Inout)
       if (Error error = checkShape(compiled, index, arguments[index], *binding))
         return error;
   if (isNew)
@@ -100,20 +116,45 @@ Error Arguments::bind() {
   return Error::success();
 }
 
-Error Arguments::readOutputs(ArrayRef<tegula_value> given) {
+Error Arguments::readOutputs() {
   for (auto [index, expected] : enumerate(compiled.arguments)) {
     if (expected.role != KernelArgument::Out)
       continue;
-    if (given[index].shape) {
-      if (Error error = readTensor(index, given[index]))
+    const tegula_value &given = *values[index];
+    if (given.shape) {
+      if (Error error = readTensor(index, given))
         return error;
       continue;
     }
-    arguments[index].data = given[index].data;
-    arguments[index].dtype = static_cast<DType>(given[index].dtype);
+    arguments[index].data = given.data;
+    arguments[index].dtype = static_cast<DType>(given.dtype);
     arguments[index].shape = binding->arguments[index].shape;
   }
   return Error::success();
+}
+
+Error Arguments::makeObserved() {
+  memory.resize(compiled.arguments.size());
+  for (auto [index, expected] : enumerate(compiled.arguments)) {
+    if (!expected.isObserved)
+      continue;
+    auto bytes = static_cast<size_t>(binding->arguments[index].bytes);
+    if (bytes <= maxObservedBytes)
+      memory[index].reset(static_cast<char *>(std::calloc(std::max<size_t>(bytes, 1), 1)));
+    if (!memory[index])
+      return make_error<LaunchError>(
+          LaunchError::OutOfMemory,
+          ("there is no memory for what 'print' and 'assert' look at, " + Twine(bytes) + " bytes")
+              .str());
+    arguments[index].data = memory[index].get();
+    arguments[index].dtype = expected.dtype;
+  }
+  return Error::success();
+}
+
+std::vector<char> Arguments::observed(unsigned argument) const {
+  const char *data = memory[argument].get();
+  return std::vector<char>(data, data + binding->arguments[argument].bytes);
 }
 
 } // namespace tegula::capi

@@ -9,6 +9,7 @@
 #define TEGULA_RUNTIME_CAPI_ARGUMENTS_H
 
 #include "runtime/capi/Handles.h"
+#include <cstdlib>
 
 namespace tegula::capi {
 
@@ -24,7 +25,11 @@ public:
   /// Finds or makes the binding; inputs and inouts have the shapes that it demands.
   llvm::Error bind();
   /// Reads memory of outputs, and their shapes where they are given.
-  llvm::Error readOutputs(llvm::ArrayRef<tegula_value> given);
+  llvm::Error readOutputs();
+  /// Makes the tensors that an observed kernel writes.
+  llvm::Error makeObserved();
+  /// A copy of one of these.
+  std::vector<char> observed(unsigned argument) const;
 
   llvm::ArrayRef<LaunchArgument> views() const { return arguments; }
   const BindingCache::Entry &sizes() const { return binding; }
@@ -36,7 +41,12 @@ private:
   const tegula_kernel &kernel;
   const CompiledKernel &compiled;
   llvm::SmallVector<LaunchArgument, 16> arguments;
-  llvm::SmallVector<int64_t, 48> dims; // of inputs and inouts
+  llvm::SmallVector<const tegula_value *, 16> values; // by argument of the code; null: observed
+  llvm::SmallVector<int64_t, 48> dims;                // of inputs and inouts
+  struct Free {
+    void operator()(char *memory) const { std::free(memory); }
+  };
+  std::vector<std::unique_ptr<char[], Free>> memory; // of what is observed, by argument of the code
   BindingCache::Entry binding;
 };
 

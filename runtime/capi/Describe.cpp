@@ -27,10 +27,11 @@ static json::Array argumentsOf(const CompiledKernel &kernel) {
   static const char *roles[] = {"in", "inout", "out", "scalar"};
   json::Array result;
   for (const KernelArgument &argument : kernel.arguments)
-    result.push_back(json::Object{{"name", argument.name},
-                                  {"role", roles[argument.role]},
-                                  {"dtype", toString(argument.dtype)},
-                                  {"dims", textsOf(argument.dims)}});
+    if (!argument.isObserved)
+      result.push_back(json::Object{{"name", argument.name},
+                                    {"role", roles[argument.role]},
+                                    {"dtype", toString(argument.dtype)},
+                                    {"dims", textsOf(argument.dims)}});
   return result;
 }
 

@@ -83,7 +83,8 @@ struct tegula_kernel {
       parsed; // target "cuda": the program, compiled again for sizes
   std::unique_ptr<tegula::CompiledKernel> compiled;
   std::unique_ptr<tegula::DeviceKernel> device; // target "cuda" alone
-  std::vector<std::vector<std::string>> dims;   // by argument
+  std::vector<unsigned> arguments;              // of a launch, of those of the code
+  std::vector<std::vector<std::string>> dims;   // by argument of the code
   struct Guard {
     std::string condition, message;
   };
@@ -91,7 +92,13 @@ struct tegula_kernel {
   std::string description;
   mutable tegula::capi::BindingCache bindings;
 
+  /// Whether the code has arguments that launches make, for what is observed.
+  bool isObserved() const { return arguments.size() != compiled->arguments.size(); }
   bool canLaunch() const { return device || !compiled->isDevice(); }
+};
+
+struct tegula_observed {
+  std::string json, text;
 };
 
 struct tegula_prepared {

@@ -36,7 +36,8 @@ public:
     if (given.precision && !checked::isPrecision(given.precision))
       return fail(Twine("expected a precision ") + checked::precisionNames + ", got '" +
                   given.precision + "'");
-    return readSettings(options) && readOptionals(options) && readStages(options);
+    return readObserve(options) && readSettings(options) && readOptionals(options) &&
+           readStages(options);
   }
   std::string error;
 
@@ -44,6 +45,27 @@ private:
   bool fail(const Twine &message) {
     error = message.str();
     return false;
+  }
+
+  bool readObserve(CompileOptions &options) {
+    using Watch = InstanceOptions::Watch;
+    switch (given.observe) {
+    case TEGULA_OBSERVE_NOTHING:
+      return true;
+    case TEGULA_OBSERVE_STATEMENTS:
+    case TEGULA_OBSERVE_NAN:
+    case TEGULA_OBSERVE_FINITE:
+      break;
+    default:
+      return fail("observe is " + Twine(int(given.observe)) + ", which is none");
+    }
+    if (given.target && StringRef(given.target) != "cpu")
+      return fail(Twine("launches are observed on target cpu, got '") + given.target + "'");
+    options.instance.observe = true;
+    options.instance.watch = given.observe == TEGULA_OBSERVE_NAN      ? Watch::Nan
+                             : given.observe == TEGULA_OBSERVE_FINITE ? Watch::NonFinite
+                                                                      : Watch::Nothing;
+    return true;
   }
 
   bool readSettings(CompileOptions &options) {
@@ -128,6 +150,9 @@ private:
 
 /// Texts that the queries give back.
 static void describeAll(tegula_kernel &kernel) {
+  for (auto [index, argument] : enumerate(kernel.compiled->arguments))
+    if (!argument.isObserved)
+      kernel.arguments.push_back(index);
   for (const KernelArgument &argument : kernel.compiled->arguments) {
     std::vector<std::string> &texts = kernel.dims.emplace_back();
     for (const IndexExpr &dim : argument.dims)
@@ -230,7 +255,7 @@ void tegula_free(tegula_kernel *kernel) {
 //===----------------------------------------------------------------------===//
 
 size_t tegula_num_arguments(const tegula_kernel *kernel) {
-  return kernel ? kernel->compiled->arguments.size() : 0;
+  return kernel ? kernel->arguments.size() : 0;
 }
 
 static tegula_role roleOf(KernelArgument::Role role) {
@@ -250,7 +275,7 @@ static tegula_role roleOf(KernelArgument::Role role) {
 tegula_argument_info tegula_argument(const tegula_kernel *kernel, size_t argument) {
   if (argument >= tegula_num_arguments(kernel))
     return {};
-  const KernelArgument &one = kernel->compiled->arguments[argument];
+  const KernelArgument &one = kernel->compiled->arguments[kernel->arguments[argument]];
   return {one.name.c_str(), roleOf(one.role), static_cast<tegula_dtype>(one.dtype),
           one.dims.size()};
 }
@@ -258,7 +283,7 @@ tegula_argument_info tegula_argument(const tegula_kernel *kernel, size_t argumen
 const char *tegula_argument_dim(const tegula_kernel *kernel, size_t argument, size_t dim) {
   if (dim >= tegula_argument(kernel, argument).rank)
     return nullptr;
-  return kernel->dims[argument][dim].c_str();
+  return kernel->dims[kernel->arguments[argument]][dim].c_str();
 }
 
 size_t tegula_num_guards(const tegula_kernel *kernel) { return kernel ? kernel->guards.size() : 0; }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/capi/Arguments.h"
 #include "runtime/capi/Report.h"
+#include "runtime/observe/Observed.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -66,6 +67,25 @@ static tegula_status start(const tegula_kernel &kernel, List arguments, const Bi
   return error ? report.fail(std::move(error)) : TEGULA_OK;
 }
 
+/// Hands over what a launch has seen; a failed assertion is a wrong result.
+static tegula_status tellObserved(const tegula_kernel &kernel, const Arguments &arguments,
+                                  const tegula_launch_options &options, tegula_status status,
+                                  Report &report) {
+  Expected<Observed> observed =
+      Observed::read(*kernel.compiled, arguments.sizes()->sizes,
+                     [&](unsigned argument) -> Expected<std::vector<char>> {
+                       return arguments.observed(argument);
+                     });
+  if (!observed)
+    return report.fail(observed.takeError());
+  if (options.observed) {
+    unsigned points = options.print_points ? options.print_points : defaultPrintPoints;
+    *options.observed = new tegula_observed{observed->json(points), observed->lines(points)};
+  }
+  std::optional<std::string> failure = observed->failure();
+  return failure ? report.fail(TEGULA_WRONG_RESULT, *failure) : status;
+}
+
 static tegula_status checkLaunchable(const tegula_kernel &kernel, Report &report) {
   if (kernel.canLaunch())
     return TEGULA_OK;
@@ -82,7 +102,7 @@ static tegula_status readAll(const tegula_kernel *kernel, const tegula_value *gi
     return status;
   if (Error error = arguments->bind())
     return report.fail(std::move(error));
-  if (Error error = arguments->readOutputs(ArrayRef(given, count)))
+  if (Error error = arguments->readOutputs())
     return report.fail(std::move(error));
   return TEGULA_OK;
 }
@@ -93,14 +113,36 @@ tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *giv
   tegula_launch_options options;
   if (!readOptions(givenOptions, options))
     return report.fail(TEGULA_WRONG_CALL, "struct_bytes of the launch options is not set");
+  if (options.observed)
+    *options.observed = nullptr;
   std::optional<Arguments> arguments;
   if (tegula_status status = readAll(kernel, given, count, arguments, report))
     return status;
   const Binding &binding = *arguments->sizes();
+  if (kernel->isObserved())
+    if (Error error = arguments->makeObserved())
+      return report.fail(std::move(error));
   if (Error error = checkArguments(*kernel->compiled, arguments->views(), binding))
     return report.fail(std::move(error));
-  return start(*kernel, arguments->views(), binding, options, report);
+  tegula_status status = start(*kernel, arguments->views(), binding, options, report);
+  if (kernel->isObserved() && (status == TEGULA_OK || status == TEGULA_WRONG_RESULT))
+    status = tellObserved(*kernel, *arguments, options, status, report);
+  return status;
 }
+
+//===----------------------------------------------------------------------===//
+// Observed launches
+//===----------------------------------------------------------------------===//
+
+const char *tegula_observed_json(const tegula_observed *observed) {
+  return observed ? observed->json.c_str() : "";
+}
+
+const char *tegula_observed_text(const tegula_observed *observed) {
+  return observed ? observed->text.c_str() : "";
+}
+
+void tegula_observed_free(tegula_observed *observed) { delete observed; }
 
 //===----------------------------------------------------------------------===//
 // Prepared calls
@@ -115,6 +157,8 @@ tegula_status tegula_prepare(const tegula_kernel *kernel, const tegula_value *gi
   std::optional<Arguments> arguments;
   if (tegula_status status = readAll(kernel, given, count, arguments, report))
     return status;
+  if (kernel->isObserved())
+    return report.fail(TEGULA_WRONG_CALL, "the kernel is observed: launch it with tegula_launch");
   for (auto [index, view] : enumerate(arguments->views())) {
     if (kernel->compiled->arguments[index].role == KernelArgument::Out && !given[index].shape)
       continue;

@@ -27,6 +27,10 @@ void gridSize(AtomCall &call) { call.result<uint32_t>(0, call.thread.grid.numBlo
 void laneIndex(AtomCall &call) { call.result<uint32_t>(0, call.thread.lane()); }
 void warpIndex(AtomCall &call) { call.result<uint32_t>(0, call.thread.warp()); }
 void warpSize(AtomCall &call) { call.result<uint32_t>(0, warpThreads); }
+void multiprocessor(AtomCall &call) {
+  call.result<uint32_t>(0, call.thread.grid.multiprocessorOf(call.thread.block.index));
+}
+void readClock(AtomCall &call) { call.result<uint64_t>(0, call.thread.grid.memory.readClock()); }
 void zero(AtomCall &call) { call.result<uint32_t>(0, 0); }
 void one(AtomCall &call) { call.result<uint32_t>(0, 1); }
 

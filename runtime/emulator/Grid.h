@@ -262,6 +262,8 @@ public:
   /// so that accesses to it are known as such.
   void endBlock(const Block &block);
   unsigned clusterSize() const { return options.cluster; }
+  /// As if each multiprocessor had one of the blocks that run at once.
+  unsigned multiprocessorOf(uint32_t block) const { return block % options.residentBlocks; }
   bool usesDependentLaunch() const { return options.usesDependentLaunch; }
   /// A block of a cluster that has not ended whole.
   Block &findBlock(uint32_t index);

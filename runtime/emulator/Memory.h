@@ -67,6 +67,9 @@ public:
   /// products read.
   void checkShown(Thread &thread, const void *address, uint64_t bytes, uint32_t access);
 
+  /// What the clocks tell: how often they have been read in this run.
+  uint64_t readClock() { return ++clock; }
+
 private:
   Region *find(const char *address) const;
   void forgetRegions();
@@ -75,6 +78,7 @@ private:
   [[noreturn]] void failOutside(Thread &thread, const char *begin, uint64_t bytes,
                                 const EmulatedAccess &access);
   void checkAlignment(Thread &thread, const void *address, const EmulatedAccess &access);
+  uint64_t clock = 0;
   const EmulatedCode &code;
   std::map<const char *, Region> regions; // by address
   std::string function;

@@ -26,6 +26,7 @@
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
+#include <deque>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,10 @@ static cl::opt<bool> pieces(
 static cl::opt<bool>
     evenProved("even-proved", cl::desc("Compile so that every access that was proved is verified"));
 static cl::opt<bool>
+    observed("observed",
+             cl::desc("Compile so that every statement and value is looked at, as print, assert, "
+                      "--checked=finite and --step do: results stay as they are"));
+static cl::opt<bool>
     runOnly("run-only", cl::desc("Interpret nothing: what compiled code says of itself counts"));
 static cl::opt<unsigned> jobs("jobs", cl::desc("Processes that share the seeds"), cl::init(1));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
@@ -68,6 +73,31 @@ namespace {
 
 /// Bytes, as of the sizes of a launch's own code (runtime/Launch.h).
 constexpr size_t specialAlignment = DeviceKernel::specialAlignment;
+
+/// The tensors that an observed kernel writes.
+class ObservedTensors {
+public:
+  /// One whose shape follows from the sizes, which no such tensor gives.
+  LaunchArgument unknown(const KernelArgument &argument) {
+    LaunchArgument tensor;
+    tensor.dtype = argument.dtype;
+    tensor.shape = shapes.emplace_back(argument.dims.size());
+    return tensor;
+  }
+  void make(const CompiledKernel &kernel, const Binding &binding,
+            llvm::MutableArrayRef<LaunchArgument> arguments) {
+    for (auto [expected, argument, tensor] :
+         llvm::zip_equal(kernel.arguments, arguments, binding.arguments))
+      if (expected.isObserved) {
+        argument.shape = tensor.shape;
+        argument.data = zeros.emplace_back(tensor.bytes / 8 + 1).data();
+      }
+  }
+
+private:
+  std::deque<std::vector<int64_t>> shapes;
+  std::deque<std::vector<uint64_t>> zeros;
+};
 
 /// One program through all stages; an empty message where everything agrees.
 class Run {
@@ -87,6 +117,7 @@ public:
 
 private:
   std::vector<HostTensor> makeInputs();
+  std::vector<HostTensor> makeOutputs();
   std::string interpretAll(const checked::Program &checked, const SourceManager &sources);
   /// `isCompiledNext`: this is the IR that runCompiled() runs.
   std::string interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool reversePoints,
@@ -140,6 +171,17 @@ std::vector<HostTensor> Run::makeInputs() {
     inputs.push_back(std::move(tensor));
   }
   return inputs;
+}
+
+std::vector<HostTensor> Run::makeOutputs() {
+  std::vector<HostTensor> outputs;
+  for (const GeneratedTensor &output : program.outputs) {
+    if (output.isInout)
+      continue;
+    outputs.emplace_back(*parseDType(output.type), output.shape);
+    llvm::fill(outputs.back().bytes, 0xA5); // what is not written shows
+  }
+  return outputs;
 }
 
 std::string Run::diagnosticsText(const Diagnostics &diagnostics) {
@@ -284,6 +326,10 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics,
   options.processor = processor;
   options.checked = checkedMode;
   options.evenProved = evenProved;
+  if (observed) {
+    options.instance.observe = options.instance.trace = true;
+    options.instance.watch = InstanceOptions::Watch::NonFinite;
+  }
   bool isCpu = target == "cpu";
   options.target = target == "cuda" ? device->info().target() : target.str();
   options.pipeline.tensorTile = program.tile;
@@ -295,13 +341,7 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics,
   auto kernel = compileKernel(module, options, diagnostics);
   if (!kernel)
     return "compiling: " + llvm::toString(kernel.takeError());
-  std::vector<HostTensor> outputs, given = inputs; // inouts change
-  for (const GeneratedTensor &output : program.outputs) {
-    if (output.isInout)
-      continue;
-    outputs.emplace_back(*parseDType(output.type), output.shape);
-    llvm::fill(outputs.back().bytes, 0xA5); // what is not written shows
-  }
+  std::vector<HostTensor> outputs = makeOutputs(), given = inputs; // inouts change
   llvm::SmallVector<LaunchArgument> arguments;
   // Where nothing else is asked tensors begin where vectors do.
   std::vector<std::vector<uint8_t>> memory;
@@ -319,7 +359,10 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics,
     arguments.push_back(std::move(argument));
   };
   size_t nextOutput = 0;
+  ObservedTensors hidden;
   for (const KernelArgument &argument : (*kernel)->arguments) {
+    if (argument.isObserved)
+      arguments.push_back(hidden.unknown(argument));
     if (argument.role == KernelArgument::Out)
       add(outputs[nextOutput++]);
     for (auto [input, tensor] : llvm::zip_equal(program.inputs, given))
@@ -336,6 +379,8 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics,
   }
   auto sizes = bindSizes(**kernel, arguments);
   auto binding = sizes ? bind(**kernel, *sizes) : sizes.takeError();
+  if (binding)
+    hidden.make(**kernel, *binding, arguments);
   llvm::Error refusal =
       binding ? checkArguments(**kernel, arguments, *binding) : binding.takeError();
   if (refusal) {

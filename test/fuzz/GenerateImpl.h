@@ -147,7 +147,7 @@ public:
   std::string parameters, results, body;
   std::string opening;            ///< the kernel's first lines
   std::vector<std::string> taken; ///< indices of blocks and loops around
-  unsigned indent = 2, counter = 0;
+  unsigned indent = 2, counter = 0, defined = 0;
   bool isHelper = false;
 };
 

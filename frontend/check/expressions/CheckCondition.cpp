@@ -24,6 +24,15 @@ using namespace tegula::checked;
 
 static Value selectNode(CheckContext &ctx, const Expr *condition, Value yes, Value no, Span span);
 
+/// Whether brackets or commas stand on both sides of it.
+static bool isAlone(CheckContext &ctx, Span span) {
+  llvm::StringRef file = ctx.module.sourceManager().text(span.file);
+  llvm::StringRef before = file.take_front(span.begin).rtrim();
+  llvm::StringRef after = file.drop_front(span.end).ltrim();
+  return (before.ends_with("(") || before.ends_with(",")) &&
+         (after.starts_with(")") || after.starts_with(","));
+}
+
 const checked::Expr *tegula::asCondition(CheckContext &ctx, const Value &value, Span span,
                                          llvm::StringRef what, Code code) {
   if (value.isPoison())
@@ -35,7 +44,8 @@ const checked::Expr *tegula::asCondition(CheckContext &ctx, const Value &value, 
   record.note("compare the value: v != 0");
   llvm::StringRef written = ctx.text(span);
   if (ctx.expansions.empty())
-    record.fix("compare it with 0", {{span, "(" + written.str() + " != 0)"}});
+    record.fix("compare it with 0", {{span, isAlone(ctx, span) ? written.str() + " != 0"
+                                                               : "(" + written.str() + " != 0)"}});
   return nullptr;
 }
 

@@ -324,6 +324,7 @@ bool ObservationChecker::run() {
   bool ofSizes = false;
   {
     Apart apart(ctx);
+    Saved savedObserving(ctx.isObserving, true);
     Saved savedScope(ctx.scope, &left.scope);
     Trimmed trimmedVars(ctx.activeVars);
     Trimmed trimmedPath(ctx.path);

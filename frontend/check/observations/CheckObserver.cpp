@@ -95,11 +95,33 @@ bool Observer::observe(Observation::Kind kind, llvm::ArrayRef<Seen> seen, const 
                        llvm::ArrayRef<const Var *> own, const Expr *guard, std::string message) {
   if (ctx.dry)
     return true;
-  std::vector<unsigned> axes = axesOf(seen, happened, own, guard);
   Observation observation;
   observation.kind = kind;
-  observation.span = span;
   observation.message = std::move(message);
+  return observeAlong(std::move(observation), seen, happened, own, guard,
+                      axesOf(seen, happened, own, guard));
+}
+
+bool Observer::observeReach() {
+  const Expr *always = booleanNode(ctx, true, span);
+  std::vector<unsigned> axes = axesOf({}, always, {}, nullptr);
+  for (const Var *var : ctx.block.vars)
+    if (ctx.block.isActive)
+      axes.push_back(var->id);
+  Observation observation;
+  observation.kind = Observation::Reach;
+  return observeAlong(std::move(observation), {}, always, {}, nullptr, std::move(axes));
+}
+
+bool Observer::observePoints(llvm::ArrayRef<const Var *> own, const Expr *guard) {
+  const Expr *always = booleanNode(ctx, true, span);
+  return observe(Observation::Points, {}, always, own, guard);
+}
+
+bool Observer::observeAlong(Observation observation, llvm::ArrayRef<Seen> seen,
+                            const Expr *happened, llvm::ArrayRef<const Var *> own,
+                            const Expr *guard, std::vector<unsigned> axes) {
+  observation.span = span;
   std::vector<IndexExpr> subscripts, dims;
   for (const Var *var : ctx.activeVars) {
     if (!llvm::is_contained(axes, var->id))
@@ -132,6 +154,33 @@ void tegula::watch(CheckContext &ctx, Span span, llvm::StringRef text, const Exp
                      DType::Bool, span);
   Observer observer(ctx, span, "");
   if (observer.observe(Observation::Watch, Seen{text.str(), value}, bad, own, guard))
+    observer.append();
+}
+
+void tegula::markReached(CheckContext &ctx, const ast::Stmt &stmt) {
+  switch (stmt.kind) {
+  case ast::Stmt::Precision:
+  case ast::Stmt::Deterministic:
+  case ast::Stmt::Distinct:
+  case ast::Stmt::Schedule:
+  case ast::Stmt::Observe:
+    return;
+  default:
+    break;
+  }
+  if (!ctx.options.trace || ctx.dry || ctx.inLibrary())
+    return;
+  Observer observer(ctx, stmt.span, "");
+  if (observer.observeReach())
+    observer.append();
+}
+
+void tegula::markPoints(CheckContext &ctx, Span span, llvm::ArrayRef<const Var *> own,
+                        const Expr *guard) {
+  if (!ctx.options.trace || ctx.dry || ctx.inLibrary() || own.empty())
+    return;
+  Observer observer(ctx, span, "");
+  if (observer.observePoints(own, guard))
     observer.append();
 }
 

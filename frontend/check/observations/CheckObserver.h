@@ -28,9 +28,15 @@ public:
   /// `own`: the indices of the statement; `happened`: see Observation.
   bool observe(Observation::Kind kind, llvm::ArrayRef<Seen> seen, const Expr *happened,
                llvm::ArrayRef<const Var *> own, const Expr *guard, std::string message = {});
+  /// Notes each step of the loops, and each point of the block, in which the statement is reached.
+  bool observeReach();
+  /// Notes the points of an equation.
+  bool observePoints(llvm::ArrayRef<const Var *> own, const Expr *guard);
   void append() { ctx.sink->push_back(out); }
 
 private:
+  bool observeAlong(Observation observation, llvm::ArrayRef<Seen> seen, const Expr *happened,
+                    llvm::ArrayRef<const Var *> own, const Expr *guard, std::vector<unsigned> axes);
   std::vector<unsigned> axesOf(llvm::ArrayRef<Seen> seen, const Expr *happened,
                                llvm::ArrayRef<const Var *> own, const Expr *guard);
   std::optional<IndexExpr> limitOf(const Var &var, bool isHigh);
@@ -48,6 +54,10 @@ private:
 /// equations. `own`: the indices of the equation.
 void watch(CheckContext &ctx, Span span, llvm::StringRef text, const Expr *value,
            llvm::ArrayRef<const Var *> own = {}, const Expr *guard = nullptr);
+/// Where a program is stepped through: notes when the statement is reached.
+void markReached(CheckContext &ctx, const ast::Stmt &stmt);
+/// The same for the points of an equation, which an equation of its own statement has.
+void markPoints(CheckContext &ctx, Span span, llvm::ArrayRef<const Var *> own, const Expr *guard);
 /// Looks at all elements of what a kernel of the library gives.
 void watchResult(CheckContext &ctx, Span span, const Tensor &result);
 

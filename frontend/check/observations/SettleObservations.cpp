@@ -73,7 +73,7 @@ private:
       for (const Var *var : each.vars)
         if (std::optional<unsigned> axis = axisOf(one, *var, next)) {
           if (path.back().axis)
-            path.push_back({0, std::nullopt, false});
+            path.push_back({0, std::nullopt, false, /*isFurtherAxis=*/true});
           path.back().axis = axis;
           path.back().reverse = var->reverse;
         }

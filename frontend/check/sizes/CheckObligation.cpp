@@ -210,9 +210,10 @@ Bound tegula::requireInBounds(CheckContext &ctx, const IndexExpr &index, const I
                     !onlySmall)) {
     if (!example.empty())
       record->note(example);
-    record->note(suggestion.needs.empty()
-                     ? "every launch checks it"
-                     : "inside where " + suggestion.needs + "; every launch checks it");
+    record->note(
+        suggestion.needs.empty()
+            ? (ctx.checkedBy() + " checks it").str()
+            : ("inside where " + suggestion.needs + "; " + ctx.checkedBy() + " checks it").str());
     if (!what.permuted.empty())
       record->fix(what.permuted + " stays inside", {{what.access, what.permuted}});
     if (!suggestion.symbol.empty())
@@ -262,8 +263,9 @@ bool tegula::requireEqual(CheckContext &ctx, const IndexExpr &a, const IndexExpr
                     what + ": " + show(ctx, a) + " and " + show(ctx, b) + " may differ", true)) {
     suggestOneDim(ctx, *record, a, b);
     explain(*record);
-    record->note("every launch checks that they agree" +
-                 (advice.empty() ? "" : "; to prove it, " + advice));
+    record->note((ctx.checkedBy() + " checks that they agree" +
+                  (advice.empty() ? "" : "; to prove it, " + advice))
+                     .str());
   }
   return true;
 }
@@ -288,7 +290,7 @@ bool tegula::requireNonNegative(CheckContext &ctx, const IndexExpr &size, Span s
           what + " is " + show(ctx, size) + ", which is negative for some sizes", false)) {
     if (outcome.counterexample)
       record->note("for instance with " + showSizes(ctx, *outcome.counterexample));
-    record->note("every launch checks it");
+    record->note((ctx.checkedBy() + " checks it").str());
   }
   return true;
 }
@@ -341,7 +343,7 @@ bool tegula::requireDivides(CheckContext &ctx, const IndexExpr &numerator,
   if (std::optional<Report> record =
           warnGuard(ctx, Code::GuardDivisible, span,
                     show(ctx, n) + " must be a multiple of " + show(ctx, d), false))
-    record->note("every launch checks it; '//' rounds down instead");
+    record->note((ctx.checkedBy() + " checks it; '//' rounds down instead").str());
   return true;
 }
 

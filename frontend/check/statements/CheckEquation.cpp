@@ -219,6 +219,7 @@ static void watchElements(CheckContext &ctx, const LeftSide &left, const Stmt &e
     value = finishExpr(ctx, read);
   }
   watch(ctx, equation.span, ctx.shortText(left.target->span), value, left.vars, equation.guard);
+  markPoints(ctx, equation.span, left.vars, equation.guard);
 }
 
 bool tegula::defineElements(CheckContext &ctx, LeftSide &left,

@@ -265,7 +265,7 @@ bool tegula::addPiece(CheckContext &ctx, LeftSide &left, Stmt &out) {
           requireAtLaunch(ctx, condition, message, piece.span);
         if (std::optional<Report> record =
                 warnGuard(ctx, Code::GuardBounds, piece.span, message + " for some sizes", true))
-          record->note("every launch checks it");
+          record->note((ctx.checkedBy() + " checks it").str());
         continue;
       }
       Report record =
@@ -326,7 +326,7 @@ void tegula::requireCovered(CheckContext &ctx, TensorInfo &info, Span readSpan, 
     if (std::optional<Report> record =
             warnGuard(ctx, Code::GuardBounds, info.pieces.front().span,
                       "not every element of " + name + " is defined for some sizes", true))
-      record->note("all are where " + needs + "; every launch checks it");
+      record->note(("all are where " + needs + "; " + ctx.checkedBy() + " checks it").str());
     info.isComplete = true;
     return;
   }

@@ -52,11 +52,13 @@ checked::Stmt *tegula::appendStmt(CheckContext &ctx, Stmt::Kind kind, Span span)
 }
 
 void tegula::checkBody(CheckContext &ctx, llvm::ArrayRef<ast::StmtPtr> body) {
-  for (const ast::StmtPtr &stmt : body)
+  for (const ast::StmtPtr &stmt : body) {
+    markReached(ctx, *stmt);
     if (!checkStmt(ctx, *stmt) && !ctx.dry && !ctx.hasErrors())
       ctx.report(Code::NeverDefined, stmt->span,
                  "this statement is refused, and no message says why")
           .note("that is a defect of tegula: please report it with the program");
+  }
 }
 
 static bool checkStmt(CheckContext &ctx, const ast::Stmt &stmt) {

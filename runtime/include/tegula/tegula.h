@@ -62,7 +62,8 @@ typedef enum tegula_status {
   TEGULA_WRONG_CALL = 2, /* an argument is wrong: a name, shape, dtype, or a guard of the program */
   TEGULA_MISSING = 3,    /* memory, a device, a driver or an assembler is missing */
   TEGULA_WRONG_RESULT = 4, /* a data-dependent subscript left its tensor while running; results
-                              hold 0 there, or were not written */
+                              hold 0 there, or were not written. Of an observed kernel also: an
+                              assertion fails, or a value is what is looked for */
   TEGULA_STOPPED = 5,  /* the caller stopped the launch (tegula_launch_options.stop); results are
                           not complete */
   TEGULA_INTERNAL = 70 /* a defect of Tegula */
@@ -227,6 +228,14 @@ TEGULA_API tegula_status tegula_gradient(const tegula_program *program,
 |* Kernel                                                                         *|
 \*===----------------------------------------------------------------------------===*/
 
+/* What a launch looks at (docs/checked.md). */
+typedef enum tegula_observe {
+  TEGULA_OBSERVE_NOTHING,    /* `print` and `assert` of the program leave no trace */
+  TEGULA_OBSERVE_STATEMENTS, /* what they say */
+  TEGULA_OBSERVE_NAN,        /* and the first NaN that an equation makes */
+  TEGULA_OBSERVE_FINITE      /* and the first NaN or infinity */
+} tegula_observe;
+
 typedef struct tegula_compile_options {
   size_t struct_bytes;
   const char *kernel; /* NULL: the program's last one */
@@ -258,6 +267,9 @@ typedef struct tegula_compile_options {
   /* Of products, for a kernel without a statement `precision`: "f32" (or NULL), "tf32", "conv_tf32"
    * (tf32 in convolutions alone) or "bf16". */
   const char *precision;
+  /* Target "cpu": launches tell what was seen (tegula_launch_options.observed), and end with
+   * TEGULA_WRONG_RESULT where an assertion fails or a value is what is looked for. */
+  tegula_observe observe;
 } tegula_compile_options;
 
 /* Compiles one kernel; `options` may be NULL. On TEGULA_OK `*kernel` is set, to be freed by
@@ -330,6 +342,14 @@ TEGULA_API tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_
                                       size_t num_arguments, int64_t *output_shapes,
                                       size_t *workspace_bytes, tegula_message **message);
 
+/* What an observed launch has seen. */
+typedef struct tegula_observed tegula_observed;
+/* One JSON object, schema `tegula.observed` (docs/checked.md). */
+TEGULA_API const char *tegula_observed_json(const tegula_observed *observed);
+/* The lines of `print`, as `tegula run --checked` shows them. */
+TEGULA_API const char *tegula_observed_text(const tegula_observed *observed);
+TEGULA_API void tegula_observed_free(tegula_observed *observed);
+
 typedef struct tegula_launch_options {
   size_t struct_bytes;
   /* CUDA: the CUstream (cudaStream_t) to queue on; NULL: the legacy default stream. */
@@ -344,6 +364,10 @@ typedef struct tegula_launch_options {
    * It is looked at between parts of a statement that are estimated at some 10 ms; a single point
    * is done as a whole. */
   const int *stop;
+  /* A kernel that is compiled with `observe`: NULL, or receives what the launch has seen, to be
+   * freed by tegula_observed_free; NULL where nothing has run. */
+  tegula_observed **observed;
+  unsigned print_points; /* that each `print` shows at most; 0: 20 */
 } tegula_launch_options;
 
 /* Runs the kernel. Shapes, dtypes, alignment, overlap of what is written with anything else, and
@@ -375,7 +399,7 @@ typedef struct tegula_prepared tegula_prepared;
  * device the grids and the arguments of every launch. `arguments` as for tegula_infer; of outputs
  * shapes and dtypes are checked where a shape is given. On TEGULA_OK `*prepared` is set, to be
  * freed by tegula_prepared_free, before its kernel. It may be launched from many threads at once.
- */
+ * Observed kernels have none: TEGULA_WRONG_CALL. */
 TEGULA_API tegula_status tegula_prepare(const tegula_kernel *kernel, const tegula_value *arguments,
                                         size_t num_arguments, tegula_prepared **prepared,
                                         tegula_message **message);
