@@ -282,7 +282,7 @@ def test_threads_that_miss_together():
     barrier = threading.Barrier(2)
 
     def specialise(device, tensors, constants):
-        compiled, _, _ = _tegula.compile(_kernel._context(device), program, "k", "cpu", [], 0, [], False, [], False, None)
+        compiled, _, _ = _tegula.compile(_kernel._context(device), program, "k", "cpu", [], 0, [], False, [], False, None, 0)
         barrier.wait()
         return compiled
 
