@@ -159,6 +159,13 @@ private:
     return std::nullopt;
   }
 
+  static bool hasInOther(const Contraction &contraction, const Contraction::Factor &factor,
+                         BlockArgument axis) {
+    return llvm::any_of(contraction.factors, [&](const Contraction::Factor &other) {
+      return &other != &factor && other.axes.contains(axis);
+    });
+  }
+
   /// Of a product in a sum: one factor has the axis, the other its quotient.
   std::optional<std::pair<BlockArgument, int64_t>> find() {
     std::optional<std::pair<BlockArgument, int64_t>> found;
@@ -174,7 +181,8 @@ private:
           for (Value operand : subscript.operands()) {
             auto axis = dyn_cast<BlockArgument>(operand);
             auto owner = axis ? dyn_cast<ParallelOp>(axis.getOwner()->getParentOp()) : ParallelOp();
-            if (!owner || axis.getArgNumber() >= owner.getAxes().size())
+            if (!owner || axis.getArgNumber() >= owner.getAxes().size() ||
+                !hasInOther(*contraction, factor, axis))
               continue;
             std::optional<int64_t> extent =
                 knownPoints(cast<AxesOp>(owner.getOperation()), {axis.getArgNumber()});
