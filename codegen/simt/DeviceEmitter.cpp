@@ -98,6 +98,15 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
     barrier();
 }
 
+/// Whether the nest writes more than the team's own temporaries: threads that have no point fill
+/// theirs too, which they go on to read.
+static bool writesResults(tgl::ParallelOp op) {
+  return any_of(tgl::accessesOf(op).writes, [](mlir::Value tensor) {
+    auto temp = tensor.getDefiningOp<tgl::TempOp>();
+    return !temp || !tgl::isPrivate(temp);
+  });
+}
+
 void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   if (perThread && unrolled.contains(op)) {
     if (shape.columnSplit > 1)
@@ -141,7 +150,7 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   };
   if (rows->holds(op))
     rows->distribute({axes}, lane, {}, each);
-  else if (isPoint)
+  else if (isPoint && writesResults(op))
     emitIf(isPoint, [&] { distribute(countOf(axes, box, lane), {}, each); });
   else
     distribute(countOf(axes, box, lane), {}, each);

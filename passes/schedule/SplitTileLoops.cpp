@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/tgl/Invariance.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -177,8 +178,8 @@ private:
 
   Value makeTemp(const LoopState &state) {
     SmallVector<IndexExprAttr> dims{IndexExprAttr::get(b.getContext(), parts)};
-    for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-      dims.push_back(IndexExprAttr::get(b.getContext(), *knownPoints(axes, {axis})));
+    for (const AxisRange &range : getAxisRanges(axes)) // of sizes: some are no numbers
+      dims.push_back(IndexExprAttr::get(b.getContext(), (range.hi - range.lo).expr()));
     if (isTemp(state))
       dims.push_back(cast<TglTensorType>(state.carried.getType()).getDims()[0]);
     return TempOp::create(b, loc, TglTensorType::get(b.getContext(), dims, b.getF32Type()),
@@ -358,7 +359,7 @@ struct SplitTileLoopsPass : Counted<tegula::impl::SplitTileLoopsPassBase<SplitTi
     if (ranked.empty())
       return true;
     auto axes = cast<AxesOp>(statement.getOperation());
-    int64_t rows = *knownPoints(axes, {other->row}), batch = *knownPoints(axes, other->batch);
+    int64_t rows = *knownPoints(axes, {other->row}), batch = *plannedPoints(axes, other->batch);
     int64_t blocks = batch * llvm::divideCeil(rows, ranked.front().rows());
     return other->extent >= longLoop && 2 * blocks <= multiprocessors;
   }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/few_rows/plan/FewRows.h"
 
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -64,7 +65,7 @@ private:
     if (op.getBody().getOps<tgl::TilesOp>().empty())
       return failAsOther(op, "there is no tile loop, nor a softmax that became one");
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-      if (!tgl::knownPoints(axes, {axis}) || tgl::getAxisRange(axes, axis).lo.asConstant() != 0)
+      if (!tgl::plannedPoints(axes, {axis}) || tgl::getAxisRange(axes, axis).lo.asConstant() != 0)
         return fail(op,
                     "the size of " + namesOf(op.getBody().getArgument(axis)) +
                         " is not known when compiling",
@@ -236,7 +237,7 @@ private:
     SmallVector<unsigned> others;
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       (used.contains(axes.getAxes()[axis]) ? others : plan.rows).push_back(axis);
-    plan.blocks = tgl::knownPoints(axes, others);
+    plan.blocks = tgl::plannedPoints(axes, others);
     std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows);
     plan.numRows = rows.value_or(0);
     return rows.has_value();
