@@ -344,14 +344,14 @@ def SplitQuotientsPass : Pass<"tgl-split-quotients", "::tegula::tgl::KernelOp"> 
   let description = [{
     `parallel (h = 0 to 32) { s[h, t] = sum_d q[h, d]*k[h floordiv 4, t, d] }` becomes
     `parallel (g = 0 to 8, h = 0 to 4) { s[g, h, t] = sum_d q[4*g + h, d]*k[g, t, d] }`: where a factor of a product
-    is chosen by the quotient of an axis, the axis is split, and with it the dims of temporaries that it subscripts
-    and all axes of other statements that do. Then the rows that share a factor are an axis that it does not vary
-    along, as if the program had written `(g, r)`.
+    is chosen by the quotient of an axis, or by its remainder, the axis is split, and with it the dims of temporaries
+    that it subscripts and all axes of other statements that do. Then the rows that share a factor are an axis that it
+    does not vary along, as if the program had written `(g, r)`.
 
     *Why here*: before products and softmax are told by their axes. For GPUs, whose strategies do that.
     *Rounding*: none.
-    *Stops*: where sizes are not known, where the axis or a dim is subscripted by anything but whole axes, at more
-    than 1024 points, and at quotients with something added.
+    *Stops*: where sizes are not known, where the axis or a dim is subscripted by anything but whole axes, and
+    at quotients with something added.
   }];
 }
 

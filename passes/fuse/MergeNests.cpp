@@ -155,13 +155,18 @@ static bool isBatched(ParallelOp statement, ArrayRef<Value> shared) {
   return result;
 }
 
+/// A loop whose steps later passes cut into tiles or parts.
+static bool isScan(ForOp loop) {
+  return matchPrefixLoop(loop).has_value() || matchAffineLoop(loop).has_value();
+}
+
 /// Elements that a statement goes through for all its points, steps of scans among them, where
 /// sizes say; the most of its parts.
 static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
   std::optional<int64_t> own = 1;
   if (auto axes = dyn_cast<AxesOp>(op))
     own = knownPoints(axes);
-  else if (auto loop = dyn_cast<ForOp>(op); loop && matchPrefixLoop(loop))
+  else if (auto loop = dyn_cast<ForOp>(op); loop && isScan(loop))
     own = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
   if (!own || llvm::MulOverflow(points, *own, points))
     return std::nullopt;
@@ -239,11 +244,6 @@ static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
 }
 
 static bool hasSort(ParallelOp statement) { return !statement.getBody().getOps<SortOp>().empty(); }
-
-/// A loop whose steps later passes cut into tiles or parts.
-static bool isScan(ForOp loop) {
-  return matchPrefixLoop(loop).has_value() || matchAffineLoop(loop).has_value();
-}
 
 static bool hasScan(ParallelOp statement) {
   return llvm::any_of(statement.getBody().getOps<ForOp>(), isScan);
@@ -343,11 +343,15 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
     }
     return same && shared.flow && isPointwise(firstContracts ? second : first);
   }
+  // Long scans of few points are cut, each as a statement of its own.
+  bool isWide = options.minPoints != 0;
+  if (isWide && same && hasScan(first) && hasScan(second) &&
+      leavesMachineIdle(first, second, shared, options.minPoints))
+    return false;
   // Without a dependence only statements over the same points gain: they read the same elements.
   // Nor does broadcasting a stored value cost enough to give up the order of a pointwise statement.
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
-  bool isWide = options.minPoints != 0;
   // A team sorts a row for a point; inside of a nest it would sort one after the other.
   if (isWide &&
       ((hasSort(first) && !firstRest.empty()) || (hasSort(second) && !secondRest.empty())))

@@ -145,17 +145,22 @@ struct SplitQuotientsPass : Counted<tegula::impl::SplitQuotientsPassBase<SplitQu
   }
 
 private:
-  /// The number by which a factor of a sum divides an axis of the statement: nothing where it is
-  /// used otherwise.
+  /// The length of the digit of an axis that a factor of a sum is subscripted by, its quotient or
+  /// its remainder; nothing where it is used otherwise.
   static std::optional<int64_t> divisorOf(const ValueExpr &subscript, BlockArgument axis,
                                           int64_t extent) {
     if (subscript.operands().size() != 1 || subscript.operands()[0] != axis)
       return std::nullopt;
-    for (int64_t divisor = 2; divisor < extent; ++divisor)
-      if (extent % divisor == 0 &&
-          (subscript - ValueExpr::floorDiv(ValueExpr(Value(axis)), ValueExpr(divisor)))
-                  .asConstant() == 0)
-        return divisor;
+    ValueExpr whole = ValueExpr(Value(axis));
+    auto isDigit = [&](int64_t length) {
+      auto is = [&](const ValueExpr &digit) { return (subscript - digit).asConstant() == 0; };
+      return is(ValueExpr::floorDiv(whole, ValueExpr(length))) ||
+             is(ValueExpr::mod(whole, ValueExpr(length)));
+    };
+    for (int64_t divisor = 2; divisor * divisor <= extent; ++divisor)
+      for (int64_t length : {divisor, extent / divisor})
+        if (extent % divisor == 0 && isDigit(length))
+          return length;
     return std::nullopt;
   }
 
@@ -166,7 +171,7 @@ private:
     });
   }
 
-  /// Of a product in a sum: one factor has the axis, the other its quotient.
+  /// Of a product in a sum: one factor has the axis, the other one of its digits.
   std::optional<std::pair<BlockArgument, int64_t>> find() {
     std::optional<std::pair<BlockArgument, int64_t>> found;
     getOperation().walk([&](ReduceOp reduce) {
@@ -186,7 +191,7 @@ private:
               continue;
             std::optional<int64_t> extent =
                 knownPoints(cast<AxesOp>(owner.getOperation()), {axis.getArgNumber()});
-            if (!extent || *extent > maxExtent)
+            if (!extent)
               continue;
             std::optional<int64_t> divisor = divisorOf(subscript, axis, *extent);
             if (divisor && !refused.contains(axis)) {
@@ -233,7 +238,6 @@ private:
     return true;
   }
 
-  static constexpr int64_t maxExtent = 1024; ///< heads
   DenseSet<Value> refused;
 };
 } // namespace

@@ -53,3 +53,39 @@ tgl.kernel @first(%q: !tgl.tensor<[8, 32], f32> {tgl.name = "q", tgl.role = "in"
     tgl.write %0, %o[%t] : f32, !tgl.tensor<[16], f32>
   }
 }
+
+// Of heads that take turns the remainder is an axis.
+// CHECK-LABEL: @turns
+// CHECK: tgl.parallel (%[[R:.*]] = 0 to 4, %[[G:.*]] = 0 to 2, %[[T:.*]] = 0 to 16)
+// CHECK: tgl.read %q[2*%[[R]] + %[[G]], %{{.*}}]
+// CHECK: tgl.read %k[%[[G]], %[[T]], %{{.*}}]
+tgl.kernel @turns(%q: !tgl.tensor<[8, 32], f32> {tgl.name = "q", tgl.role = "in"},
+                  %k: !tgl.tensor<[2, 16, 32], f32> {tgl.name = "k", tgl.role = "in"},
+                  %o: !tgl.tensor<[8, 16], f32> {tgl.name = "o", tgl.role = "out"}) sizes [] {
+  tgl.parallel (%h = 0 to 8, %t = 0 to 16) {
+    %0 = tgl.reduce sum (%d = 0 to 32) -> f32 {
+      %1 = tgl.read %q[%h, %d] : !tgl.tensor<[8, 32], f32>
+      %2 = tgl.read %k[%h - 2*(%h floordiv 2), %t, %d] : !tgl.tensor<[2, 16, 32], f32>
+      %3 = arith.mulf %1, %2 : f32
+      tgl.yield %3 : f32
+    }
+    tgl.write %0, %o[%h, %t] : f32, !tgl.tensor<[8, 16], f32>
+  }
+}
+
+// Where the other factor does not have the axis, points of a group are the same.
+// CHECK-LABEL: @same
+// CHECK: tgl.parallel (%{{.*}} = 0 to 8)
+tgl.kernel @same(%q: !tgl.tensor<[32], f32> {tgl.name = "q", tgl.role = "in"},
+                 %k: !tgl.tensor<[2, 32], f32> {tgl.name = "k", tgl.role = "in"},
+                 %o: !tgl.tensor<[8], f32> {tgl.name = "o", tgl.role = "out"}) sizes [] {
+  tgl.parallel (%h = 0 to 8) {
+    %0 = tgl.reduce sum (%d = 0 to 32) -> f32 {
+      %1 = tgl.read %q[%d] : !tgl.tensor<[32], f32>
+      %2 = tgl.read %k[%h floordiv 4, %d] : !tgl.tensor<[2, 32], f32>
+      %3 = arith.mulf %1, %2 : f32
+      tgl.yield %3 : f32
+    }
+    tgl.write %0, %o[%h] : f32, !tgl.tensor<[8], f32>
+  }
+}
