@@ -129,6 +129,8 @@ public:
 private:
   bool splitArguments();
   bool bindIndices();
+  bool isWhole(const ast::Expr &e);
+  void lookAtNames();
   bool checkPrint(Observer &observer);
   bool checkAssert(Observer &observer);
   std::optional<Seen> see(const ast::Expr &e);
@@ -212,7 +214,28 @@ bool ObservationChecker::bindIndices() {
   for (const ast::ForItem &item : stmt.trailing)
     if (item.filter)
       left.bodies.push_back(item.filter.get());
-  return expandLeft(ctx, left) && bindLeftIndices(ctx, left) && addFilters(ctx, left, guard);
+  if (!expandLeft(ctx, left))
+    return false;
+  if (!bindLeftIndices(ctx, left)) {
+    lookAtNames();
+    return false;
+  }
+  return addFilters(ctx, left, guard);
+}
+
+/// Whether the expression names a tensor without subscripts, which stands for all its elements.
+bool ObservationChecker::isWhole(const ast::Expr &e) {
+  Entity *entity = e.kind == ast::Expr::Name ? ctx.lookup(e.name.name) : nullptr;
+  return entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
+         !entity->tensor->tensor->dims.empty();
+}
+
+/// Where an index has no range because of what it subscripts, says what is wrong with that.
+void ObservationChecker::lookAtNames() {
+  Saved savedDry(ctx.dry, ctx.dry + 1);
+  for (const ast::Expr *e : left.bodies)
+    if (e->kind != ast::Expr::String && !isWhole(*e))
+      eval(ctx, *e);
 }
 
 /// The value as its own type stores it.
@@ -264,21 +287,20 @@ bool ObservationChecker::checkPrint(Observer &observer) {
       group.push_back({contents(*e), nullptr});
       continue;
     }
-    Entity *entity = e->kind == ast::Expr::Name ? ctx.lookup(e->name.name) : nullptr;
-    bool isWhole = entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
-                   !entity->tensor->tensor->dims.empty();
-    if (isWhole && hasValue)
+    bool whole = isWhole(*e);
+    if (whole && hasValue)
       finish(left.vars);
     llvm::SmallVector<const Var *> own(left.vars.begin(), left.vars.end());
     Trimmed trimmedVars(ctx.activeVars);
-    std::optional<Seen> seen = isWhole ? seeWhole(e->name, *entity->tensor, own) : see(*e);
+    std::optional<Seen> seen =
+        whole ? seeWhole(e->name, *ctx.lookup(e->name.name)->tensor, own) : see(*e);
     if (!seen) {
       fine = false;
       continue;
     }
     group.push_back(std::move(*seen));
     hasValue = true;
-    if (isWhole)
+    if (whole)
       finish(own);
   }
   hasValue |= !group.empty() && fine; // a text alone says that this was reached
