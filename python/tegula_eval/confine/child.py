@@ -10,6 +10,9 @@ it is an outcome of a fixed form:
   failed   the function raised something that it should not have: a defect of the evaluation
 
 All but the first tell the `stage` that the child was in, as it last said.
+
+The deadline is of the time that the child works: the clock stands still while it waits for a turn on a device, since others
+decide how long that takes.
 """
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from typing import Callable
 
 MAX_ANSWER = 16 << 20
 MOST_STAGES = 1000  # that are told while it runs
+BEAT_S = 10.0  # how often `told` is called while a child waits for a turn: a worker that is silent for long is ended
 MAX_OUTPUT_BYTES = 64 << 20  # what a child may write to a file, its own messages among it
 MAX_COMPILER_BYTES = 2 << 30  # of one that runs torch.compile, whose precompiled headers are larger
 
@@ -37,7 +41,9 @@ def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, 
         told: Callable[[str], None] = lambda stage: None) -> dict:
     """`function(request, stage)` in a child; `stage(name)` says where it is, and `told` is called with it here. Of this
     process's descriptors the child has those that `function.descriptors()` gives, where there is such, and no others:
-    foreign code finds nothing to write to but its own answer."""
+    foreign code finds nothing to write to but its own answer. Where `function.waits` is true, `stage(name, waits=True)` says
+    that it waits for a turn until the next stage, which counts neither for the deadline nor in the outcome's `seconds`. It is
+    false where foreign code runs in the child, which could say so too and would have no deadline."""
     kept = getattr(function, "descriptors", tuple)()
     read, write = os.pipe()
     with tempfile.TemporaryFile() as output:
@@ -48,13 +54,13 @@ def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, 
             _child(function, request, memory_bytes, file_bytes, write, output.fileno(), kept)
         os.close(write)
         try:
-            data, late = _read(read, started + deadline_s, told)
+            data, late, waited_s = _read(read, started + deadline_s, told, getattr(function, "waits", False))
         finally:
             os.close(read)
             _kill(child)
         _, status, used = os.wait4(child, 0)
         outcome = _outcome(data, late, status, _tail(output))
-    outcome["seconds"] = round(time.monotonic() - started, 3)
+    outcome["seconds"] = round(time.monotonic() - started - waited_s, 3)
     outcome["processor_s"] = round(used.ru_utime + used.ru_stime, 3)  # what other work on the machine changes little
     return outcome
 
@@ -119,7 +125,7 @@ def _child(function, request, memory_bytes, file_bytes, write, output, kept) -> 
                 text = text[os.write(write, text):]
 
         try:
-            tell({"answer": function(request, lambda name: tell({"stage": name}))})
+            tell({"answer": function(request, lambda name, waits=False: tell({"stage": name, "waits": waits}))})
         except MemoryError as error:
             tell({"memory": str(error)})
         except Exception as error:
@@ -132,23 +138,31 @@ def _child(function, request, memory_bytes, file_bytes, write, output, kept) -> 
         os._exit(code)
 
 
-def _read(read: int, end: float, told: Callable[[str], None]) -> tuple[bytes, bool]:
+def _read(read: int, end: float, told: Callable[[str], None], waits: bool) -> tuple[bytes, bool, float]:
+    """What the child said, whether it was late, and how long it waited for turns, if it may."""
     data, seen, stages = b"", 0, 0
+    waited_s, since, stage = 0.0, None, ""  # since when it waits
     while len(data) <= MAX_ANSWER:
-        left = end - time.monotonic()
+        left = BEAT_S if since is not None else end + waited_s - time.monotonic()
         if left <= 0 or not select.select([read], [], [], left)[0]:
-            return data, True
+            if since is None:
+                return data, True, waited_s
+            told(stage)
+            continue
         more = os.read(read, 1 << 16)
         if not more:
-            return data, False
+            break
         data += more
-        while (line_end := data.find(b"\n", seen)) >= 0 and stages < MOST_STAGES:
+        while (line_end := data.find(b"\n", seen)) >= 0 and (stages < MOST_STAGES or since is not None):
             line, seen, stages = data[seen:line_end], line_end + 1, stages + 1
             if line.startswith(b'{"stage"') and (message := _message(line)):
-                told(str(message["stage"])[:500])
+                if since is not None:
+                    waited_s += time.monotonic() - since
+                since, stage = time.monotonic() if waits and message.get("waits") else None, str(message["stage"])[:500]
+                told(stage)
         if b'\n{"answer"' in b"\n" + data and data.endswith(b"\n"):
-            return data, False  # not waiting for what the child's own threads still do
-    return data, False
+            break  # not waiting for what the child's own threads still do
+    return data, False, waited_s + (time.monotonic() - since if since is not None else 0.0)
 
 
 def _kill(child: int) -> None:

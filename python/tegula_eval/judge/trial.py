@@ -42,9 +42,9 @@ _unsafe_view""".split())
 CLOCK_S, CLOCK_RATIO = 2e-3, 2.0  # a call of which this process sees more than that beyond its own clock is told
 
 
-def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) -> dict:
+def evaluate(request: dict, stage: Callable[..., None] = lambda name, waits=False: None) -> dict:
     """`request`: as evaluate.evaluate, with `language`, and `turns`: the folder of DeviceTurns, where several judge on one
-    device."""
+    device. What it waits for turns is no part of the deadline (`stage(name, waits=True)`)."""
     torch.set_num_threads(request.get("threads", 1))
     ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: as in candidates.py
     record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [], "timing": None}
@@ -59,6 +59,7 @@ def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) ->
 
 
 evaluate.descriptors = lambda: [candidates.starter().descriptor]
+evaluate.waits = True  # the answer runs in a process of its own, and the task is the caller's
 
 
 def _free(target: str) -> None:
@@ -88,7 +89,7 @@ class _Trial:
         turns = DeviceTurns(self.request.get("turns"))
         session = None
         try:
-            self.stage("the device")
+            self.stage("the device", waits=True)
             with turns.beside_others():
                 self.stage("candidate")
                 session = Session(candidates.starter(), self.target, self._room(), self.request.get("threads", 1),
@@ -97,8 +98,9 @@ class _Trial:
                 gaps = self._judge(session, text)
                 _free(self.target)
             if self.request.get("time"):
-                self.stage("the device, alone")
+                self.stage("the device, alone", waits=True)
                 with turns.alone():
+                    self.stage("time")
                     session.has_device()
                     self._time(session, text, gaps)
         finally:
@@ -191,7 +193,6 @@ class _Trial:
         return [one.to(self.target) for one in written]
 
     def _time(self, session: Session, text: str, gaps: list[float]) -> None:
-        self.stage("time")
         request, variant = self.request, self.variants[-1]
         case = make_case(variant, derived_seed(request["secret"], "timing"), "task", self.target)
         model, clock = case.built.model, Clock(self.target)

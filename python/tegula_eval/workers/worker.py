@@ -52,6 +52,7 @@ def with_variants(function):
     def run(request: dict, stage) -> dict:
         return {**function(request, stage), "variants": request.get("variants")}
     run.descriptors = getattr(function, "descriptors", tuple)
+    run.waits = getattr(function, "waits", False)
     return run
 
 

@@ -1,4 +1,5 @@
 """The same tasks in several languages: prompts, answers of files and of a record, one judge, and the table."""
+import contextlib
 import gzip
 import json
 import pickle
@@ -64,13 +65,17 @@ def starter():
         candidates.starter.cache_clear()
 
 
-def judged(language, program, task=TASK):
+def judge(language, program, task=TASK, told=lambda stage: None, **options):
     candidates.starter()
     at = {"name": "own", "source": task, "changed": "", "bytes": 1 << 16, "flops": 0, "depth": 1.0}
-    request = {"task": task, "program": program, "language": language, "secret": "s", "variants": [at], "time": None}
-    outcome = child.run(trial.evaluate, request, 120, 8 << 30, None)
+    request = {"task": task, "program": program, "language": language, "secret": "s", "variants": [at], "time": None, **options}
+    outcome = child.run(trial.evaluate, request, 120, 8 << 30, None, told)
     candidates.starter().end()
-    return outcome_record(outcome)
+    return outcome
+
+
+def judged(language, program, task=TASK):
+    return outcome_record(judge(language, program, task))
 
 
 def test_prompts():
@@ -237,3 +242,50 @@ def test_arguments_of_kernels():
                                ([2], (0.5,), "argument 0 is float")):
         with pytest.raises(nvrtc.CudaError, match=text):
             nvrtc.pack("k", sizes, given)
+class Clock:
+    """In place of child.py's `time`, which a test can move on."""
+    gone = 0.0
+
+    def monotonic(self):
+        return time.monotonic() + self.gone
+
+
+@pytest.mark.parametrize("stage", ["the device", "the device, alone"])
+def test_waiting_for_a_turn_is_not_late(stage, tmp_path, monkeypatch):
+    """Others have the device for longer than the deadline; whoever waits for the outcome hears of it again and again."""
+    clock, seen = Clock(), []
+    monkeypatch.setattr(child, "time", clock)
+    monkeypatch.setattr(child, "BEAT_S", 0.01)
+    turns, others = DeviceTurns(str(tmp_path)), contextlib.ExitStack()
+    others.enter_context(turns.alone() if stage == "the device" else turns.beside_others())
+
+    def told(name):
+        seen.append(name)
+        if seen[-3:] == [stage] * 3 and not clock.gone:
+            clock.gone = 1000
+            others.close()
+
+    outcome = judge("torch", RIGHT, told=told, turns=str(tmp_path), time={"turns": 2})
+    assert outcome_record(outcome)["outcome"] == "right" and clock.gone > outcome["seconds"], (outcome, seen)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_working_or_saying_so_is_late(waits, monkeypatch):
+    """A function that may not wait, and what it does after a turn that it waited for."""
+    clock = Clock()
+    monkeypatch.setattr(child, "time", clock)
+
+    def work(request, stage):
+        stage("the device", waits=True)
+        if waits:
+            stage("works")
+        threading.Event().wait()
+
+    def told(name):
+        clock.gone += 1000 * (name == ("works" if waits else "the device"))
+
+    work.waits = waits
+    outcome = child.run(work, {}, 120, None, told=told)
+    assert (outcome["kind"], outcome["stage"]) == ("timeout", "works" if waits else "the device")
+
+
