@@ -4,12 +4,14 @@
     lib.add_rows((blocks,), (256,), x, y, n, 0.5, shared=0)   # grid, block, the kernel's arguments
 
 Needs no CUDA toolkit beyond what torch's own packages bring, and no C++ compiler. The driver says how large each parameter
-is, so that Python's numbers take its size: an int becomes int or long long, a float float or double.
+is, so that Python's numbers take its size: an int becomes int or long long, a float float or double. A number that does not fit
+is an error.
 """
 from __future__ import annotations
 
 import ctypes as c
 import functools
+import math
 import os
 import sysconfig
 from pathlib import Path
@@ -17,6 +19,7 @@ from pathlib import Path
 import torch
 
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+MOST_EXTENT = (1 << 31) - 1
 ALLOWED_SHARED_BYTES = 48 << 10  # without that attribute
 
 
@@ -62,21 +65,29 @@ class Kernel:
         """`grid` and `block`: an int, or up to three; `shared`: bytes of dynamic shared memory; `cooperative`: all blocks
         are resident, so that the grid can wait for itself. Does not wait for the kernel. Raises CudaError."""
         held = pack(self.name, self._sizes, arguments)
+        blocks, threads = extents(self.name, "grid", grid), extents(self.name, "block", block)
+        if not 0 <= shared < 1 << 31:
+            raise CudaError(f"{self.name}: shared is {shared}, not a number of bytes")
         pointers = (c.c_void_p * max(len(held), 1))(*[c.cast(c.pointer(one), c.c_void_p) for one in held])
         if shared > self._shared:
             _check(_driver().cuFuncSetAttribute(self._function, MAX_DYNAMIC_SHARED, shared))
             self._shared = shared
         launch = _driver().cuLaunchCooperativeKernel if cooperative else _driver().cuLaunchKernel
         rest = () if cooperative else (None,)
-        _check(launch(self._function, *extents(grid), *extents(block), shared,
+        _check(launch(self._function, *blocks, *threads, shared,
                       c.c_void_p(torch.cuda.current_stream().cuda_stream), pointers, *rest), f"{self.name}: ")
 
 
-def extents(given) -> tuple[int, int, int]:
-    one = (given,) if isinstance(given, int) else tuple(given)
+def extents(name: str, what: str, given) -> tuple[int, int, int]:
+    """A grid or block. Raises CudaError where an extent is no positive number of 31 bits: the driver would take its lowest
+    bits."""
+    one = (given,) if isinstance(given, (int, float)) else tuple(given)
+    for extent in one:
+        if not 0 < extent <= MOST_EXTENT or extent != int(extent):
+            one = ()
     if not 1 <= len(one) <= 3:
-        raise CudaError(f"a grid or block has one to three extents, got {given!r}")
-    return tuple(int(extent) for extent in one) + (1,) * (3 - len(one))
+        raise CudaError(f"{name}: the {what} has one to three extents, whole numbers from 1 to {MOST_EXTENT}; got {given!r}")
+    return tuple(map(int, one)) + (1,) * (3 - len(one))
 
 
 def pack(name: str, sizes: list[int], arguments: tuple) -> list:
@@ -84,21 +95,34 @@ def pack(name: str, sizes: list[int], arguments: tuple) -> list:
     if len(arguments) != len(sizes):
         raise CudaError(f"{name} has {len(sizes)} parameters, {len(arguments)} arguments were given")
     held = []
-    for place, (one, size) in enumerate(zip(arguments, sizes)):
-        kinds: dict = {}
-        if isinstance(one, torch.Tensor):
-            if one.device.type != "cuda":
-                raise CudaError(f"{name}: argument {place} is a tensor on {one.device}, not on the GPU")
-            kinds, one = {8: c.c_void_p}, one.data_ptr()
-        elif one is None:
-            kinds = {8: c.c_void_p}
-        elif isinstance(one, int):
-            kinds = {1: c.c_int8, 2: c.c_int16, 4: c.c_int32, 8: c.c_int64}
-        elif isinstance(one, float):
-            kinds = {4: c.c_float, 8: c.c_double}
-        if size not in kinds:
-            raise CudaError(f"{name}: argument {place} is {type(one).__name__}, its parameter has {size} bytes")
-        held.append(kinds[size](one))
+    for one, size in zip(arguments, sizes):
+        try:
+            held.append(_value(one, size))
+        except CudaError as error:
+            raise CudaError(f"{name}: argument {len(held)} is {error}") from None
+    return held
+
+
+INTEGERS = {1: c.c_int8, 2: c.c_int16, 4: c.c_int32, 8: c.c_int64}
+FLOATS = {4: c.c_float, 8: c.c_double}
+POINTER = {8: c.c_void_p}
+
+
+def _value(one, size: int):
+    """Raises CudaError: what the argument is, and why a parameter of `size` bytes does not take it."""
+    kinds = POINTER if one is None or isinstance(one, torch.Tensor) else \
+        INTEGERS if isinstance(one, int) else FLOATS if isinstance(one, float) else {}
+    if size not in kinds:
+        raise CudaError(f"{type(one).__name__}, its parameter has {size} bytes")
+    if isinstance(one, torch.Tensor):
+        if one.device.type != "cuda":
+            raise CudaError(f"a tensor on {one.device}, not on the GPU")
+        one = one.data_ptr()
+    elif kinds is INTEGERS and not -1 << 8 * size - 1 <= one < 1 << 8 * size:  # the driver does not tell whether it has a sign
+        raise CudaError(f"{one}, which an integer of {size} bytes does not hold")
+    held = kinds[size](one)
+    if kinds is FLOATS and math.isinf(held.value) and not math.isinf(one):
+        raise CudaError(f"{one}, which a float of {size} bytes does not hold")
     return held
 
 

@@ -234,14 +234,6 @@ def test_turns_on_a_device(tmp_path):
     assert seen == ["measures", "judges"]
 
 
-def test_arguments_of_kernels():
-    assert nvrtc.extents(7) == (7, 1, 1) and nvrtc.extents((2, 3)) == (2, 3, 1)
-    held = nvrtc.pack("k", [4, 8, 4, 8, 8, 1], (3, 5, 0.5, 0.5, None, True))
-    assert [one.value for one in held] == [3, 5, 0.5, 0.5, None, 1]
-    for sizes, given, text in (([4], (1, 2), "has 1 parameters, 2"), ([4], (torch.ones(1),), "not on the GPU"),
-                               ([2], (0.5,), "argument 0 is float")):
-        with pytest.raises(nvrtc.CudaError, match=text):
-            nvrtc.pack("k", sizes, given)
 class Clock:
     """In place of child.py's `time`, which a test can move on."""
     gone = 0.0
@@ -289,3 +281,36 @@ def test_working_or_saying_so_is_late(waits, monkeypatch):
     assert (outcome["kind"], outcome["stage"]) == ("timeout", "works" if waits else "the device")
 
 
+def test_arguments_of_kernels():
+    assert nvrtc.extents("k", "grid", 7) == (7, 1, 1) and nvrtc.extents("k", "grid", (2, 3.0)) == (2, 3, 1)
+    held = nvrtc.pack("k", [4, 8, 4, 8, 8, 1], (3, 5, 0.5, 0.5, None, True))
+    assert [one.value for one in held] == [3, 5, 0.5, 0.5, None, 1]
+    for sizes, given, text in (([4], (1, 2), "has 1 parameters, 2"), ([8], (torch.ones(1),), "argument 0 is a tensor on cpu, not on the GPU"),
+                               ([2], (0.5,), "argument 0 is float")):
+        with pytest.raises(nvrtc.CudaError, match=text):
+            nvrtc.pack("k", sizes, given)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_integers_that_a_parameter_does_not_hold(size):
+    """A parameter may have a sign or none."""
+    least, most = -1 << 8 * size - 1, (1 << 8 * size) - 1
+    for one in (least, -1, most >> 1, most):
+        assert bytes(nvrtc.pack("k", [size], (one,))[0]) == (one % (most + 1)).to_bytes(size, "little")
+    for one in (least - 1, most + 1, 10**40):
+        with pytest.raises(nvrtc.CudaError, match=f"^k: argument 1 is {one}, which an integer of {size} bytes"):
+            nvrtc.pack("k", [8, size], (0, one))
+
+
+def test_floats_that_a_parameter_does_not_hold():
+    infinite, nan, most = nvrtc.pack("k", [4, 4, 4], (float("-inf"), float("nan"), 3.4028235e38))
+    assert infinite.value == float("-inf") and nan.value != nan.value and most.value < float("inf")
+    assert nvrtc.pack("k", [8], (1e300,))[0].value == 1e300
+    with pytest.raises(nvrtc.CudaError, match="argument 0 is -1e[+]300, which a float of 4 bytes"):
+        nvrtc.pack("k", [4], (-1e300,))
+
+
+@pytest.mark.parametrize("given", [0, -1, 1 << 31, (1 << 32) + 5, (2, 2.5), float("nan"), (), (1, 1, 1, 1)])
+def test_extents_that_a_launch_does_not_have(given):
+    with pytest.raises(nvrtc.CudaError, match="^k: the grid has one to three extents"):
+        nvrtc.extents("k", "grid", given)
