@@ -8,6 +8,7 @@ import time
 
 import pytest
 import torch
+from conftest import TREE
 
 from tegula_eval import cli, nvrtc
 from tegula_eval.confine import arena, child
@@ -85,6 +86,18 @@ def test_prompts():
         page = (languages.PAGES / f"{language}.md").read_text()
         assert len(page.split()) <= 1800 and page.strip() in text
     assert languages.ending("tegula") == ".tgl" and languages.ending("cuda") == ".py"
+
+
+@pytest.mark.parametrize("tasks,answers", [
+    ("tasks", "programs/other"), ("round5/tasks", "programs-before"), ("round5/tasks", "programs"),
+    *(("round6/tasks", f"answers/{language}") for language in ("tegula", "triton", "cuda"))])
+def test_rounds_of_this_repository(tasks, answers):
+    """The command that docs/teaching.md shows finds an answer for each task, a task for each answer, and an answer for each
+    repair."""
+    tasks = TREE / "bench/teaching" / tasks
+    names = {path.stem for path in tasks.glob("*.py")}
+    assert names and names == {path.stem for path in (tasks.parent / answers).iterdir()}
+    assert names >= {path.stem for path in tasks.parent.glob(answers.replace("answers/", "repairs/") + "/*")}
 
 
 def test_answer_of_a_model():
