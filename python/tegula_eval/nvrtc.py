@@ -3,7 +3,8 @@
     lib = nvrtc.compile(SOURCE)                               # every kernel is `extern "C" __global__`
     lib.add_rows((blocks,), (256,), x, y, n, 0.5, shared=0)   # grid, block, the kernel's arguments
 
-Needs no CUDA toolkit beyond what torch's own packages bring, and no C++ compiler. The driver says how large each parameter
+Needs neither a CUDA toolkit nor a C++ compiler: the wheels of torch bring NVRTC and headers such as cuda_fp16.h, and
+docs/design/dependencies.md names the packages that mma.h, cooperative_groups.h and CUB need. The driver says how large each parameter
 is, so that Python's numbers take its size: an int becomes int or long long, a float float or double. A number that does not fit
 is an error.
 """

@@ -304,6 +304,20 @@ def test_arguments_of_kernels():
             nvrtc.pack("k", sizes, given)
 
 
+def test_headers_that_the_page_names():
+    """Are in the packages that `./dev` installs beside a GPU, and in a toolkit."""
+    try:
+        nvrtc._compiler()
+    except nvrtc.CudaError as error:
+        pytest.skip(f"{error}: installed beside a GPU alone")
+    page = (languages.PAGES / "cuda.md").read_text()
+    names = ["cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "mma.h", "cooperative_groups.h", "block_scan.cuh", "block_reduce.cuh",
+             "cub/block/block_radix_sort.cuh"]
+    assert all(name in page for name in names)
+    source = "".join(f"#include <{'cub/block/' * name.startswith('block')}{name}>\n" for name in names)
+    assert nvrtc.cubin(source + 'extern "C" __global__ void k(float* x) { x[0] = 1.0f; }', "sm_90a")
+
+
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_integers_that_a_parameter_does_not_hold(size):
     """A parameter may have a sign or none."""
