@@ -7,6 +7,7 @@ import json
 import math
 import operator
 import sys
+import traceback
 import warnings
 from typing import Any
 

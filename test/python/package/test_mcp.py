@@ -192,6 +192,14 @@ def test_run():
     converse(talk)
 
 
+def test_a_request_that_nothing_has_thought_of():
+    """Its child tells what was raised, and does not die of telling it."""
+    done = subprocess.run([sys.executable, "-m", "tegula._mcp_run"], input=json.dumps({"program": SCALE}), capture_output=True,
+                          text=True, env=environment())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"error": "KeyError: 'kernel'", "diagnostics": []} and "Traceback" in done.stderr
+
+
 def test_evaluate():
     pytest.importorskip("fastapi")
     pytest.importorskip("tegula_eval")
