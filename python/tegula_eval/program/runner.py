@@ -239,7 +239,7 @@ class Kernel:
                     value.number = float(given)
                 else:
                     low, high = (0, 1 << 64) if argument.dtype == _NUMBER[torch.uint64] else (-1 << 63, 1 << 63)
-                    if given != int(given) or not low <= given < high:
+                    if not low <= given < high or given != int(given):  # infinities have no int
                         raise Refused(2, [{"message": f"the scalar '{name}' is an integer, got {given}"}])
                     value.integer = c.c_int64(int(given)).value  # narrower types are checked by the call
             elif role != "out":

@@ -30,6 +30,14 @@ def test_right():
     assert len({one["seed"] for one in record["cases"]}) == 7
 
 
+@pytest.mark.parametrize("given", [float("inf"), float("nan"), 2.5, 1 << 63])
+def test_scalar_that_is_no_integer(given):
+    """Is the call's fault, whatever it is, and not the judge's."""
+    kernel = runner.Program("kernel k(x: f32[N], n: i64) -> (y: f32[N]) { y[i] = x[i]*f32(n) }").compile({})
+    with pytest.raises(runner.Refused, match="the scalar 'n' is an integer, got"):
+        kernel.prepare({"x": torch.ones(3)}, {"n": given})
+
+
 @pytest.mark.parametrize("old, new, reason", [
     ("relu(", "(", "value"),
     ("factor*relu", "0.2501*relu", "value"),
