@@ -18,7 +18,7 @@ if not shutil.which("ptxas"): # torch brings one
     path += [os.path.dirname(one) for one in glob.glob(os.path.join(
         config.source_root, ".venv/lib/python3*/site-packages/torch/bin/ptxas"))]
 config.environment["PATH"] = os.pathsep.join(path + [config.environment.get("PATH", os.environ["PATH"])])
-for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
+for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
