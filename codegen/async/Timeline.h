@@ -20,9 +20,13 @@
 #ifndef TEGULA_CODEGEN_ASYNC_TIMELINE_H
 #define TEGULA_CODEGEN_ASYNC_TIMELINE_H
 
-#include "llvm/IR/Module.h"
+#include "llvm/ADT/StringRef.h"
 #include <string>
 #include <vector>
+
+namespace llvm {
+class Module;
+} // namespace llvm
 
 namespace tegula::async {
 

@@ -10,7 +10,10 @@
 // emit.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/nvgpu/Fragments.h"
+#include "codegen/nvgpu/Mma.h"
 #include "codegen/nvgpu/TileLayout.h"
+#include "codegen/nvgpu/Wgmma.h"
 #include "ir/tgl/Tgl.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Constants.h"

@@ -14,6 +14,7 @@
 #ifndef TEGULA_CODEGEN_NVGPU_FRAGMENTS_H
 #define TEGULA_CODEGEN_NVGPU_FRAGMENTS_H
 
+#include "codegen/nvgpu/SharedLayout.h"
 #include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -47,13 +48,6 @@ TileCoord wgmmaAccumulatorAt(llvm::IRBuilder<> &b, const TensorTile &tile, llvm:
 /// Accumulators of a thread.
 unsigned accumulatorsPerThread(const TensorTile &tile);
 
-/// Distribution of a row's vectors, in rounds, over the threads of a block or of a cluster that
-/// caches it.
-struct RowDistribution {
-  int64_t threads;                                   ///< of a block
-  unsigned cluster = 1;                              ///< blocks
-  int64_t each() const { return threads * cluster; } ///< vectors of a round
-};
 /// Index of the thread among those of the cluster; `rank`: that of its block.
 llvm::Value *rowThread(llvm::IRBuilder<> &b, const RowDistribution &distribution, llvm::Value *rank,
                        llvm::Value *thread);

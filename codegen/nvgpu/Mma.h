@@ -25,25 +25,11 @@
 #ifndef TEGULA_CODEGEN_NVGPU_MMA_H
 #define TEGULA_CODEGEN_NVGPU_MMA_H
 
+#include "codegen/nvgpu/SharedLayout.h"
 #include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace tegula {
-
-/// An operand's tile in shared memory.
-struct MmaSharedLayout {
-  bool kMajor;
-  unsigned elementBytes; ///< 2 or 4; or 1, along the sum
-  unsigned extent;       ///< rows (or columns), a multiple of 16
-  static constexpr unsigned depthBytes = 128;
-  static constexpr unsigned exchangedLines = 8; ///< period of the swizzle, in lines
-
-  unsigned depth() const { return depthBytes / elementBytes; } ///< points of the sum
-  unsigned lineLength() const { return kMajor ? depth() : extent; }
-  unsigned lines() const { return kMajor ? extent : depth(); }
-  unsigned pitch() const { return lineLength() * elementBytes; }
-  unsigned bytes() const { return extent * depthBytes; }
-};
 
 /// The PTX name of the operand's 8-bit format.
 llvm::StringRef nameOfByte(const ContractionOperand &operand);

@@ -14,9 +14,8 @@
 #ifndef TEGULA_CODEGEN_NVGPU_TILELAYOUT_H
 #define TEGULA_CODEGEN_NVGPU_TILELAYOUT_H
 
-#include "codegen/nvgpu/Fragments.h"
-#include "codegen/nvgpu/Mma.h"
-#include "codegen/nvgpu/Wgmma.h"
+#include "codegen/nvgpu/SharedLayout.h"
+#include "strategies/contraction/plan/TensorTile.h"
 #include <string>
 #include <variant>
 #include <vector>

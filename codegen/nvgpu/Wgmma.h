@@ -23,28 +23,11 @@
 #ifndef TEGULA_CODEGEN_NVGPU_WGMMA_H
 #define TEGULA_CODEGEN_NVGPU_WGMMA_H
 
+#include "codegen/nvgpu/SharedLayout.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace tegula {
-
-/// Swizzled layout of an operand's tile in shared memory.
-struct WgmmaSharedLayout {
-  bool kMajor;     ///< whether a line is a row of A (column of B); else it is a point of k
-  unsigned terms;  ///< 16-bit terms of an element, beside each other in a line: 1, or 2 if K-major
-  unsigned extent; ///< rows (or columns), a multiple of 64
-  unsigned elementBytes = 2; ///< or 1, along the sum
-  /// `lineElements` and `chunk` count 16-bit elements.
-  static constexpr unsigned lineBytes = 128, lineElements = 64, chunkBytes = 16, chunk = 8,
-                            alignment = 1024;
-
-  unsigned depth() const { return lineBytes / elementBytes / terms; } ///< points of the sum
-  unsigned bytes() const { return extent * lineBytes; }
-  unsigned chunkElements() const { return chunkBytes / elementBytes; }
-  /// Chunks of 16 bytes in a line and in the tile.
-  unsigned chunksPerLine() const { return (kMajor ? depth() : extent) / chunkElements(); }
-  unsigned chunks() const { return extent * depth() / chunkElements(); }
-};
 
 class Wgmma {
 public:

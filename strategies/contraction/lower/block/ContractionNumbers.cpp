@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/block/ContractionNumbers.h"
 
+#include "codegen/nvgpu/Fragments.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;

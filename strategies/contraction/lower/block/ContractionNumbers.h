@@ -14,6 +14,7 @@
 #define TEGULA_STRATEGIES_CONTRACTION_LOWER_BLOCK_CONTRACTIONNUMBERS_H
 
 #include "codegen/nvgpu/TileLayout.h"
+#include "codegen/nvgpu/Wgmma.h"
 #include "strategies/contraction/lower/block/EpiloguePlan.h"
 #include "strategies/contraction/plan/WindowOperand.h"
 
