@@ -610,9 +610,10 @@ def SplitRecurrencesPass : Pass<"tgl-split-recurrences", "::tegula::tgl::KernelO
   let summary = "cuts long linear recurrences into parts that run side by side";
   let description = [{
     `parallel (i) { for t = 0 to 32768 iter (%h) { h1 = a[i, t]*h + b[i, t]; write; yield h1 } }` becomes three statements: each
-    part of the steps makes of any h `factor*h + sum`, over all parts at once; what each part begins with, part after part;
-    and the steps as they were, each part from its beginning. What is carried between parts is f64: a product of up to
-    hundreds of factors stays in range wherever the state does, and 0 times what does not is 0.
+    part of the steps makes of any h `factor*h + sum`, over all parts at once and in f64; what each part begins with, part
+    after part; and the steps as they were, each part from its beginning. Where steps may leave f32's range, or enlarge
+    what is rounded off by more than 2^16 (factors above 1), the second statement walks that part's steps as they were,
+    in a loop marked `seldom`.
 
     *Why here*: as for tgl-split-scans.
     *Rounding*: what a part begins with is computed in another order, which depends on sizes alone.

@@ -174,19 +174,9 @@ void DeviceEmitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
 
 void DeviceEmitter::emitFor(tgl::ForOp op) {
   if (perThread) {
-    // Elementary functions are a dozen instructions each: copies of them would only fill the
-    // instruction cache.
-    constexpr unsigned together = 8, maxOperations = 32;
     std::optional<SteppedLoop> stepped = matchSteppedLoop(op);
-    unsigned operations = 0;
-    bool loads = false;
-    for (mlir::Operation &each : op.getBody().front())
-      operations += isa<mlir::math::MathDialect>(each.getDialect()) ? 16 : 1;
-    for (mlir::Operation *each : stepped ? stepped->before : SmallVector<mlir::Operation *>())
-      loads |= isa<tgl::ReadOp>(each);
-    return loads && operations <= maxOperations
-               ? emitSeveralSteps(*this, *stepped, lanes ? together / 2 : together)
-               : Emitter::emitFor(op);
+    unsigned together = stepped ? stepsTogether(*stepped, lanes.has_value()) : 1;
+    return together > 1 ? emitSeveralSteps(*this, *stepped, together) : Emitter::emitFor(op);
   }
   std::optional<PrefixLoop> prefix = matchPrefixLoop(op);
   if (!prefix)

@@ -8,6 +8,7 @@
 #include "passes/analysis/PrefixLoop.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace llvm;
@@ -24,15 +25,34 @@ std::optional<SteppedLoop> tegula::matchSteppedLoop(tgl::ForOp loop) {
   for (mlir::Operation &op : loop.getBody().front()) {
     if (isa<tgl::YieldOp>(op))
       continue;
-    if (op.getNumRegions() || isa<tgl::TempOp>(op))
+    bool isSeldom = op.hasAttr(seldomAttribute);
+    if ((op.getNumRegions() && !isSeldom) || isa<tgl::TempOp>(op))
       return std::nullopt;
-    bool isLate = isa<tgl::WriteOp>(op) ||
+    bool isLate = isSeldom || isa<tgl::WriteOp>(op) ||
                   any_of(op.getOperands(), [&](mlir::Value value) { return late.contains(value); });
     if (isLate)
       late.insert_range(op.getResults());
     (isLate ? stepped.after : stepped.before).push_back(&op);
   }
   return stepped;
+}
+
+unsigned tegula::stepsTogether(const SteppedLoop &stepped, bool hasLanes) {
+  constexpr unsigned together = 8, maxOperations = 32;
+  tgl::ForOp loop = stepped.loop;
+  // Elementary functions are a dozen instructions each: copies of them would only fill the
+  // instruction cache.
+  auto isFunction = [](mlir::Operation &op) {
+    return isa<mlir::math::MathDialect>(op.getDialect()) &&
+           !isa<mlir::math::AbsFOp, mlir::math::FmaOp>(op);
+  };
+  unsigned operations = 0;
+  for (mlir::Operation &op : loop.getBody().front())
+    operations += isFunction(op) ? 16 : 1;
+  bool loads = any_of(stepped.before, IsaPred<tgl::ReadOp>);
+  if (!loads || operations > maxOperations || loop->hasAttr(seldomAttribute))
+    return 1;
+  return hasLanes ? together / 2 : together;
 }
 
 Matched<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {

@@ -21,6 +21,13 @@ struct SteppedLoop {
 };
 std::optional<SteppedLoop> matchSteppedLoop(tgl::ForOp loop);
 
+/// How many steps of it one thread takes together, so that their loads wait together; 1 where that
+/// gains nothing. `hasLanes`: each step is a vector of points.
+unsigned stepsTogether(const SteppedLoop &stepped, bool hasLanes);
+
+/// Marks a loop that has work for data out of the ordinary alone: nothing waits for it.
+inline constexpr llvm::StringLiteral seldomAttribute = "seldom";
+
 /// One that carries a total: what is combined in each step does not depend on the total.
 struct PrefixLoop : SteppedLoop {
   mlir::Operation *combine = nullptr; ///< associative; of the total and `added`

@@ -194,6 +194,19 @@ static bool runsAlongShared(ParallelOp statement, const SharedAxes &shared) {
   });
 }
 
+/// The same of anything that a statement writes: of a scan that stays inside, what is made of it.
+static bool writesAlongShared(ParallelOp statement, const SharedAxes &shared) {
+  return statement
+      ->walk([&](WriteOp write) {
+        SmallVector<ValueExpr> place = write.getSubscriptExprs();
+        bool isAlong = !place.empty() && llvm::any_of(shared.pairs, [&](const AxisPair &pair) {
+          return place.back().uses(pair.first);
+        });
+        return isAlong ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Whether memory runs along none of the axes that a statement keeps inside a nest over others.
 static bool runsAcross(ParallelOp statement, ArrayRef<Value> rest) {
   std::optional<Access> write = mainWrite(statement);
@@ -289,7 +302,7 @@ static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedA
       !firstRest && goesThroughRows(first, firstRest) && goesThroughRows(second, secondRest);
   int64_t much = isKept ? muchWork : muchInside;
   if (hasScan(first)) {
-    bool isThreads = runsAlongShared(first, shared);
+    bool isThreads = writesAlongShared(first, shared);
     much = (isThreads ? longScanOfThread : longScan) - 1;
     minPoints *= isThreads ? threadsOfBlock : 1;
   } else if (firstRest && runsAlongShared(first, shared)) {

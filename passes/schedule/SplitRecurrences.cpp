@@ -5,10 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Nest.h"
 #include "passes/analysis/PrefixLoop.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace tegula;
@@ -81,7 +84,8 @@ private:
     constexpr int64_t longRow = 8192;
     std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));
     std::optional<int64_t> steps = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
-    if (!points || !steps || *points < 1 || *points * fewest > threads)
+    if (!points || !steps || !loop.getLowExpr().asConstant() || *points < 1 ||
+        *points * fewest > threads)
       return std::nullopt;
     int64_t wanted = std::min({2 * threads / *points, *steps / shortest, most});
     if (wanted < fewest || (areRows && *steps < longRow))
@@ -157,73 +161,146 @@ private:
     return OpBuilder::atBlockEnd(&body);
   }
 
-  static void split(const Recurrence &of) {
+  //===--- What the parts do ---===//
+
+  /// What the statements tell each other, each for a point and a part.
+  struct Kept {
+    Value factors, sums; ///< f64: a part makes factor*h + sum of the state that it begins with
+    Value reaches;       ///< f32: how far from 0 its steps come from 0; inf: nothing is known
+    Value starts;        ///< f32: the state that it begins with
+  };
+
+  /// The most that steps of a part may make of a difference. What f64 rounds off in a step then
+  /// stays less than what f32 does: 2^-53 * 2^16 < 2^-24.
+  static constexpr double mostGrowth = 65536;
+
+  /// A part makes factor*h + sum of any h.
+  static void makeSums(OpBuilder &builder, const Recurrence &of, const Kept &kept) {
     ForOp loop = of.loop();
     Location loc = loop.getLoc();
+    Made made = makeStatement(builder, of, true);
+    OpBuilder inside = OpBuilder::atBlockEnd(&made.statement.getBody().front());
+    auto number = [&](Type type, double value) -> Value {
+      return arith::ConstantOp::create(inside, loc, builder.getFloatAttr(type, value));
+    };
+    Type wide = builder.getF64Type(), narrow = builder.getF32Type();
+    Value one = number(narrow, 1), most = number(narrow, mostGrowth),
+          unknown = number(narrow, std::numeric_limits<double>::infinity());
+    ForOp steps =
+        makeLoop(inside, of, made.part, {number(wide, 1), number(wide, 0), one, number(narrow, 0)});
+    OpBuilder body = bodyOf(steps);
+    IRMapping map(made.map);
+    map.map(loop.getLoopVar(), steps.getLoopVar());
+    for (Operation *op : of.affine.before)
+      body.clone(*op, map);
+    Value factor = map.lookupOrDefault(of.affine.factor);
+    Value wideFactor = arith::ExtFOp::create(body, loc, wide, factor);
+    Value added = arith::ExtFOp::create(body, loc, wide, map.lookupOrDefault(of.affine.added));
+    Value product = arith::MulFOp::create(body, loc, wideFactor, steps.getIterArgs()[0]);
+    Value sum = arith::AddFOp::create(
+        body, loc, arith::MulFOp::create(body, loc, wideFactor, steps.getIterArgs()[1]), added);
+    // What any steps up to this one may make of a difference.
+    Value growth = arith::MaximumFOp::create(
+        body, loc, one,
+        arith::MulFOp::create(body, loc, math::AbsFOp::create(body, loc, factor),
+                              steps.getIterArgs()[2]));
+    Value distance =
+        math::AbsFOp::create(body, loc, arith::TruncFOp::create(body, loc, narrow, sum));
+    Value reach = arith::SelectOp::create(
+        body, loc, arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OLE, growth, most),
+        arith::MaximumFOp::create(body, loc, steps.getIterArgs()[3], distance), unknown);
+    YieldOp::create(body, loc, SmallVector<Value>{product, sum, growth, reach});
+    SmallVector<ValueExpr> place = placeOf(of, made.map, made.part);
+    WriteOp::create(inside, loc, steps.getResults()[0], kept.factors, place);
+    WriteOp::create(inside, loc, steps.getResults()[1], kept.sums, place);
+    WriteOp::create(inside, loc, steps.getResults()[3], kept.reaches, place);
+  }
+
+  /// The state after a part's steps as the program wrote them, if `isWalked`, without what they
+  /// write.
+  static Value walkPart(OpBuilder &builder, const Recurrence &of, const IRMapping &outer,
+                        Value part, Value start, Value isWalked) {
+    ForOp loop = of.loop();
+    Location loc = loop.getLoc();
+    Value number = arith::IndexCastOp::create(
+        builder, loc, builder.getIndexType(),
+        arith::ExtUIOp::create(builder, loc, builder.getI64Type(), isWalked));
+    ValueExpr low = loop.getLowExpr() + ValueExpr(part) * ValueExpr(of.parts.length);
+    ValueExpr high =
+        ValueExpr::min(low + ValueExpr(number) * ValueExpr(of.parts.length), loop.getHighExpr());
+    ForOp steps = ForOp::create(builder, loc, StringRef("step"), low, high, ValueRange{start},
+                                loop.getReverse());
+    steps->setAttr(seldomAttribute, builder.getUnitAttr());
+    OpBuilder body = bodyOf(steps);
+    IRMapping map(outer);
+    map.map(loop.getLoopVar(), steps.getLoopVar());
+    map.map(loop.getIterArgs()[0], steps.getIterArgs()[0]);
+    for (Operation &op : loop.getBody().front())
+      if (!isa<WriteOp>(op))
+        body.clone(op, map);
+    eraseUnusedOps(steps.getBody().front());
+    return steps.getResults()[0];
+  }
+
+  /// What each part begins with.
+  static void makeStarts(OpBuilder &builder, const Recurrence &of, const Kept &kept) {
+    ForOp loop = of.loop();
+    Location loc = loop.getLoc();
+    Made made = makeStatement(builder, of, false);
+    OpBuilder inside = OpBuilder::atBlockEnd(&made.statement.getBody().front());
+    Type wide = builder.getF64Type(), narrow = builder.getF32Type();
+    Value first = made.map.lookupOrDefault(loop.getInits()[0]);
+    ForOp parts = ForOp::create(inside, loc, StringRef("part"), ValueExpr(int64_t(0)),
+                                ValueExpr(of.parts.count), ValueRange{first}, loop.getReverse());
+    OpBuilder body = bodyOf(parts);
+    Value h = parts.getIterArgs()[0];
+    SmallVector<ValueExpr> place = placeOf(of, made.map, parts.getLoopVar());
+    WriteOp::create(body, loc, h, kept.starts, place);
+    auto read = [&](Value tensor) -> Value { return ReadOp::create(body, loc, tensor, place); };
+    Value scaled = arith::MulFOp::create(body, loc, read(kept.factors),
+                                         arith::ExtFOp::create(body, loc, wide, h));
+    Value after = arith::TruncFOp::create(
+        body, loc, narrow, arith::AddFOp::create(body, loc, scaled, read(kept.sums)));
+    // Steps that may leave the range of f32, or enlarge what is rounded off, are walked.
+    auto number = [&](double value) -> Value {
+      return arith::ConstantOp::create(body, loc, builder.getFloatAttr(narrow, value));
+    };
+    Value farthest = arith::AddFOp::create(
+        body, loc,
+        arith::MulFOp::create(body, loc, math::AbsFOp::create(body, loc, h), number(mostGrowth)),
+        read(kept.reaches));
+    Value isWalked = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT, farthest,
+                                           number(std::ldexp(1.0, 127)));
+    Value walked = walkPart(body, of, made.map, parts.getLoopVar(), h, isWalked);
+    YieldOp::create(
+        body, loc, SmallVector<Value>{arith::SelectOp::create(body, loc, isWalked, walked, after)});
+  }
+
+  /// The steps as the program wrote them, of all parts side by side.
+  static void makeSteps(OpBuilder &builder, const Recurrence &of, const Kept &kept) {
+    ForOp loop = of.loop();
+    Made made = makeStatement(builder, of, true);
+    OpBuilder inside = OpBuilder::atBlockEnd(&made.statement.getBody().front());
+    Value start =
+        ReadOp::create(inside, loop.getLoc(), kept.starts, placeOf(of, made.map, made.part));
+    ForOp steps = makeLoop(inside, of, made.part, {start});
+    OpBuilder body = bodyOf(steps);
+    IRMapping map(made.map);
+    map.map(loop.getLoopVar(), steps.getLoopVar());
+    map.map(loop.getIterArgs()[0], steps.getIterArgs()[0]);
+    for (Operation &op : loop.getBody().front())
+      body.clone(op, map);
+  }
+
+  static void split(const Recurrence &of) {
     ParallelOp statement = of.statement;
     OpBuilder builder(statement);
-    Type wide = builder.getF64Type(), narrow = loop.getIterArgs()[0].getType();
-    auto number = [&](double value) {
-      return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(wide, value));
-    };
-    Value one = number(1), zero = number(0);
-    Value factors = makeTemp(builder, of, wide, "factor"),
-          sums = makeTemp(builder, of, wide, "sum"),
-          starts = makeTemp(builder, of, narrow, "start");
-
-    // Each part makes of any h: factor*h + sum.
-    {
-      Made made = makeStatement(builder, of, true);
-      OpBuilder inside = OpBuilder::atBlockEnd(&made.statement.getBody().front());
-      ForOp steps = makeLoop(inside, of, made.part, {one, zero});
-      OpBuilder body = bodyOf(steps);
-      IRMapping map(made.map);
-      map.map(loop.getLoopVar(), steps.getLoopVar());
-      for (Operation *op : of.affine.before)
-        body.clone(*op, map);
-      Value factor = arith::ExtFOp::create(body, loc, wide, map.lookupOrDefault(of.affine.factor));
-      Value added = arith::ExtFOp::create(body, loc, wide, map.lookupOrDefault(of.affine.added));
-      Value product = arith::MulFOp::create(body, loc, factor, steps.getIterArgs()[0]);
-      Value sum = arith::AddFOp::create(
-          body, loc, arith::MulFOp::create(body, loc, factor, steps.getIterArgs()[1]), added);
-      YieldOp::create(body, loc, SmallVector<Value>{product, sum});
-      SmallVector<ValueExpr> place = placeOf(of, made.map, made.part);
-      WriteOp::create(inside, loc, steps.getResults()[0], factors, place);
-      WriteOp::create(inside, loc, steps.getResults()[1], sums, place);
-    }
-    // What each part begins with.
-    {
-      Made made = makeStatement(builder, of, false);
-      OpBuilder inside = OpBuilder::atBlockEnd(&made.statement.getBody().front());
-      Value first =
-          arith::ExtFOp::create(inside, loc, wide, made.map.lookupOrDefault(loop.getInits()[0]));
-      ForOp steps = ForOp::create(inside, loc, StringRef("part"), ValueExpr(int64_t(0)),
-                                  ValueExpr(of.parts.count), ValueRange{first}, loop.getReverse());
-      OpBuilder body = bodyOf(steps);
-      Value h = steps.getIterArgs()[0];
-      SmallVector<ValueExpr> place = placeOf(of, made.map, steps.getLoopVar());
-      WriteOp::create(body, loc, arith::TruncFOp::create(body, loc, narrow, h), starts, place);
-      Value factor = ReadOp::create(body, loc, factors, place);
-      Value sum = ReadOp::create(body, loc, sums, place);
-      // A product of factors may leave the range of numbers where h does not: 0 stays 0.
-      Value isZero = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ, h, zero);
-      Value scaled = arith::SelectOp::create(body, loc, isZero, zero,
-                                             arith::MulFOp::create(body, loc, factor, h));
-      YieldOp::create(body, loc, SmallVector<Value>{arith::AddFOp::create(body, loc, scaled, sum)});
-    }
-    // The steps as the program wrote them.
-    {
-      Made made = makeStatement(builder, of, true);
-      OpBuilder inside = OpBuilder::atBlockEnd(&made.statement.getBody().front());
-      Value start = ReadOp::create(inside, loc, starts, placeOf(of, made.map, made.part));
-      ForOp steps = makeLoop(inside, of, made.part, {start});
-      OpBuilder body = bodyOf(steps);
-      IRMapping map(made.map);
-      map.map(loop.getLoopVar(), steps.getLoopVar());
-      map.map(loop.getIterArgs()[0], steps.getIterArgs()[0]);
-      for (Operation &op : loop.getBody().front())
-        body.clone(op, map);
-    }
+    Type wide = builder.getF64Type(), narrow = builder.getF32Type();
+    Kept kept{makeTemp(builder, of, wide, "factor"), makeTemp(builder, of, wide, "sum"),
+              makeTemp(builder, of, narrow, "reach"), makeTemp(builder, of, narrow, "start")};
+    makeSums(builder, of, kept);
+    makeStarts(builder, of, kept);
+    makeSteps(builder, of, kept);
     statement.erase();
   }
 };

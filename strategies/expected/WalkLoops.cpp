@@ -116,6 +116,13 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
 }
 
 double StatementWalk::visitLoop(ForOp loop, double begin) {
+  if (loop->hasAttr(seldomAttribute)) {
+    for (auto [result, init] : zip_equal(loop.getResults(), loop.getInits())) {
+      varies[result] = allLevels();
+      ready[result] = std::max(begin, ready.lookup(init));
+    }
+    return begin;
+  }
   size_t outer = levels.size();
   enter(loop.getLoopVar(), {loop.getLowExpr(), loop.getHighExpr()}, loop);
   double turns = extents[loop.getLoopVar()];
@@ -141,16 +148,12 @@ double StatementWalk::visitLoop(ForOp loop, double begin) {
   std::optional<SteppedLoop> stepped = isScan ? std::nullopt : matchSteppedLoop(loop);
   if (stepped && (isShared || threads.team == 1)) {
     // What does not need the step before is done for several (DeviceEmitter::emitFor).
-    constexpr double together = 8;
-    double after = 0, operations = 0;
+    double after = 0;
     for (mlir::Operation *op : stepped->after)
-      after += isa<WriteOp>(op) ? 0 : latencyOf(op);
-    for (mlir::Operation &op : loop.getBody().front())
-      operations += op.getDialect()->getNamespace() == "math" ? 16 : 1;
-    if (operations <= 32)
+      after += isa<WriteOp, ForOp>(op) ? 0 : latencyOf(op);
+    if (unsigned together = stepsTogether(*stepped, bool(lane)); together > 1)
       total =
-          begin + turns * after +
-          std::ceil(turns / (lane ? together / 2 : together)) * std::max(end - begin - after, 0.0);
+          begin + turns * after + std::ceil(turns / together) * std::max(end - begin - after, 0.0);
   }
   levels.truncate(outer);
   if (isScan) {

@@ -4,10 +4,13 @@
 // CHECK-LABEL: @columns
 // CHECK: tgl.temp "factor" : !tgl.tensor<[16, 8], f64>
 // CHECK: tgl.parallel (%[[PART:.*]] = 0 to 16, %[[B:.*]] = 0 to 8)
-// CHECK: tgl.for %{{.*}} = 63*%[[PART]] to min(1000, 63*%[[PART]] + 63) iter (%{{.*}} = %{{.*}} : f64, %{{.*}} = %{{.*}} : f64)
+// CHECK: tgl.for %{{.*}} = 63*%[[PART]] to min(1000, 63*%[[PART]] + 63) iter (%{{.*}} = %{{.*}} : f64, %{{.*}} = %{{.*}} : f64, %{{.*}} = %{{.*}} : f32, %{{.*}} = %{{.*}} : f32)
 // CHECK: tgl.parallel (%[[B2:.*]] = 0 to 8)
-// CHECK: tgl.for %[[P:.*]] = 0 to 16 iter (%{{.*}} = %{{.*}} : f64)
-// CHECK: tgl.write %{{.*}}, %start[%[[P]], %[[B2]]]
+// CHECK: tgl.for %[[P:.*]] = 0 to 16 iter (%[[H:.*]] = %{{.*}} : f32)
+// CHECK: tgl.write %[[H]], %start[%[[P]], %[[B2]]]
+// CHECK: %[[WALKED:.*]] = arith.cmpf ugt
+// CHECK: tgl.for %{{.*}} = 63*%[[P]] to min(1000, 63*%[[P]] + 63*%{{.*}}) iter (%{{.*}} = %[[H]] : f32) attributes {seldom}
+// CHECK: arith.select %[[WALKED]]
 // CHECK: tgl.parallel (%[[PART3:.*]] = 0 to 16, %[[B3:.*]] = 0 to 8)
 // CHECK: %[[START:.*]] = tgl.read %start[%[[PART3]], %[[B3]]]
 // CHECK: tgl.for %[[T:.*]] = 63*%[[PART3]] to min(1000, 63*%[[PART3]] + 63) iter (%{{.*}} = %[[START]] : f32)
