@@ -79,8 +79,7 @@ void tegula::emitRead(ScalarEmitter &e, tgl::ReadOp op) {
   e.values[op.getResult()] = value;
 }
 
-/// The value's bits in memory: as they were loaded where an element is copied.
-static Value *emitRaw(ScalarEmitter &e, mlir::Value value, mlir::Type element) {
+Value *tegula::emitRaw(ScalarEmitter &e, mlir::Value value, mlir::Type element) {
   Value *now = e.valueOf(value);
   auto read = value.getDefiningOp<tgl::ReadOp>();
   auto found = e.loaded.find(value);
@@ -187,7 +186,7 @@ void tegula::emitWrite(ScalarEmitter &e, tgl::WriteOp op) {
   bool combines = op.getCombine() && !areAlike;
   Value *raw = combines ? nullptr : emitRaw(e, op.getValue(), element);
   mask = e.shadow.checkWrite(op, op.getTensor(), subscripts, mask, raw);
-  e.checks.verifyProved(buffer.type, subscripts, mask); // here alone: all kinds of writes come by
+  e.checks.verifyProved(buffer.type, subscripts, mask); // all but those that a warp combines
   if (combines)
     return emitCombine(e, op, buffer.pointer, e.emitIndex(elementOffset(buffer.type, subscripts)),
                        value, mask);

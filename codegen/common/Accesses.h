@@ -23,6 +23,8 @@ class ScalarEmitter;
 llvm::Value *emitReadMask(ScalarEmitter &e, tgl::ReadOp op);
 void emitRead(ScalarEmitter &e, tgl::ReadOp op);
 void emitWrite(ScalarEmitter &e, tgl::WriteOp op);
+/// The value's bits in memory: as they were loaded where an element is copied.
+llvm::Value *emitRaw(ScalarEmitter &e, mlir::Value value, mlir::Type element);
 /// Where a write happens (null: everywhere). What data puts outside is reported.
 llvm::Value *emitWriteMask(ScalarEmitter &e, tgl::WriteOp op);
 /// Combines a value by an atomic operation, as the write says, with the element that stands

@@ -11,6 +11,7 @@
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/RaggedLanes.h"
 #include "codegen/simt/StatementWork.h"
+#include "codegen/simt/TransposeTiles.h"
 #include "ir/tgl/Invariance.h"
 #include "passes/analysis/Nest.h"
 
@@ -53,8 +54,11 @@ StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
     vector = choice->width;
   }
   findColumnSplit(statement);
-  if (!lane)
-    findTranspose(statement);
+  if (std::optional<TransposeTile> tile = lane ? std::nullopt : chooseTransposeTile(statement)) {
+    across = axes.getAxes()[tile->across];
+    along = axes.getAxes()[tile->along];
+    vector = double(tile->side) * tile->side;
+  }
   auto all = llvm::to_vector(llvm::seq<unsigned>(0, axes.getAxes().size()));
   if (lane || across || columnSplit > 1)
     return;
@@ -89,46 +93,6 @@ void StatementThreads::findColumnSplit(tgl::ParallelOp statement) {
   }
   if (fits && hasReduction)
     columnSplit = split;
-}
-
-/// As codegen/simt/TransposeTiles.cpp: a thread has a square of points where what is read lies
-/// along one axis, and what is written along another.
-void StatementThreads::findTranspose(tgl::ParallelOp statement) {
-  SmallVector<tgl::ReadOp> reads(statement.getBody().getOps<tgl::ReadOp>());
-  SmallVector<tgl::WriteOp> writes(statement.getBody().getOps<tgl::WriteOp>());
-  bool isPlain = !writes.empty() && none_of(statement.getBody().front(), [](mlir::Operation &op) {
-    return op.getNumRegions() > 0;
-  });
-  int64_t side = 8;
-  for (tgl::ReadOp read : reads) {
-    isPlain &= !read.getFill() && !read.getGuard() && !read.getChecked();
-    side = std::min<int64_t>(
-        side, 128 / std::max(16u, read.getTensorType().getElementType().getIntOrFloatBitWidth()));
-  }
-  for (tgl::WriteOp write : writes)
-    side = std::min<int64_t>(
-        side, 128 / std::max(16u, write.getTensorType().getElementType().getIntOrFloatBitWidth()));
-  if (!isPlain || side < 2)
-    return;
-  auto step = [](tgl::TglTensorType type, ArrayRef<tgl::ValueExpr> subscripts, mlir::Value axis) {
-    return tgl::stepAlong(tgl::elementOffset(type, subscripts), axis).value_or(0);
-  };
-  for (mlir::Value first : statement.getAxes())
-    for (mlir::Value second : statement.getAxes()) {
-      bool fits = first != second && all_of(writes, [&](tgl::WriteOp write) {
-                    return step(write.getTensorType(), write.getSubscriptExprs(), first) == 1;
-                  });
-      bool isTurned = any_of(reads, [&](tgl::ReadOp read) {
-        return step(read.getTensorType(), read.getSubscriptExprs(), first) > 1 &&
-               step(read.getTensorType(), read.getSubscriptExprs(), second) == 1;
-      });
-      if (!fits || !isTurned)
-        continue;
-      across = first;
-      along = second;
-      vector = double(side * side);
-      return;
-    }
 }
 
 std::optional<LaneChoice> StatementThreads::laneOf(tgl::AxesOp nest) {

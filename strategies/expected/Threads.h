@@ -39,7 +39,6 @@ private:
   bool hasLanes = false;
 
   void findColumnSplit(tgl::ParallelOp statement);
-  void findTranspose(tgl::ParallelOp statement);
 };
 
 } // namespace tegula
