@@ -108,7 +108,8 @@ static bool isUsedInSteps(tgl::TempOp temp) {
 }
 
 /// The temporary's type in shared memory. Threads side by side that each read another row of a
-/// whole number of lines would all ask the same bank: a row is then a bank longer.
+/// whole number of lines would all ask the same bank: a row is then a bank longer. What is more
+/// than read and written by elements, as a sort does, has its rows as they are.
 static tgl::TglTensorType typeInShared(tgl::TempOp temp) {
   constexpr int64_t lineBytes = 128, bankBytes = 4;
   tgl::TglTensorType type = temp.getTensor().getType();
@@ -116,7 +117,8 @@ static tgl::TglTensorType typeInShared(tgl::TempOp temp) {
     return type;
   std::optional<int64_t> row = type.getDims().back().getExpr().asConstant();
   int64_t bytes = storageBytes(type.getElementType());
-  if (!row || *row * bytes % lineBytes)
+  bool hasWholeRows = !all_of(temp->getUsers(), llvm::IsaPred<tgl::ReadOp, tgl::WriteOp>);
+  if (!row || *row * bytes % lineBytes || hasWholeRows)
     return type;
   bool meets = any_of(temp->getUsers(), [&](mlir::Operation *user) {
     auto read = dyn_cast<tgl::ReadOp>(user);

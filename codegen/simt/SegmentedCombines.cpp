@@ -35,6 +35,15 @@ static bool isChosenByData(const ValueExpr &offset, mlir::Value axis) {
   });
 }
 
+/// Whether threads of a warp may combine what they write: reductions know integers with a sign
+/// alone, and the same value needs no combining.
+static bool combinesInWarp(tgl::WriteOp write) {
+  tgl::ReduceKind kind = *write.getCombine();
+  bool isExtreme = kind == tgl::ReduceKind::Max || kind == tgl::ReduceKind::Min;
+  bool isUnsigned = write.getTensorType().getElementType().isUnsignedInteger();
+  return kind != tgl::ReduceKind::Any && !(isExtreme && isUnsigned);
+}
+
 void SegmentedCombines::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer) {
   taken.clear();
   if (outer.empty() || outer.size() != op.getAxes().size() || e.options.checked ||
@@ -46,7 +55,7 @@ void SegmentedCombines::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer) {
     if (inside.getNumRegions()) // warps may come apart in it
       return;
     auto write = dyn_cast<tgl::WriteOp>(inside);
-    if (!write || !write.getCombine() || write.getCombine() == tgl::ReduceKind::Any)
+    if (!write || !write.getCombine() || !combinesInWarp(write))
       continue;
     ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs());
     if (!offset.uses(fastest) && isChosenByData(offset, fastest))
@@ -77,6 +86,7 @@ bool SegmentedCombines::emitIn(mlir::Operation *op) {
   const ScalarEmitter::Buffer &buffer = e.buffers.find(write.getTensor())->second;
   Value *mask = e.emitAnd(emitWriteMask(e, write), e.isPoint);
   Value *exists = mask ? mask : b.getTrue();
+  e.checks.verifyProved(buffer.type, write.getSubscriptExprs(), mask);
   Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, write.getSubscriptExprs()));
   Value *value = e.valueOf(write.getValue());
   Value *thread = e.readSreg(Intrinsic::nvvm_read_ptx_sreg_tid_x, e.shape.threads);
