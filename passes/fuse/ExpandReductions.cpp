@@ -285,10 +285,7 @@ struct ExpandReductionsPass
     if (!keepLogSumExps || !reduce || reduce.getKind() != ReduceKind::LogSumExp || !statement)
       return false;
     Matched<ProductReductionPlan> plan = planProductReduction(statement);
-    if (!plan)
-      return false;
-    Matched<ProductReductionShape> shape = chooseProductReductionShape(*plan, machine, tensorTile);
-    return shape && beatsStoredProduct(*plan, *shape);
+    return plan && beatsStoredProduct(*plan, machine, tensorTile);
   }
 
   void runOnOperation() override {

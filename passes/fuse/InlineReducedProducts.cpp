@@ -86,6 +86,35 @@ static bool staysComputable(ParallelOp statement) {
   return true;
 }
 
+/// The axes of the product that data chooses a point of, where the read is checked.
+static SmallVector<BlockArgument> axesChosenByData(ReadOp read, ParallelOp statement) {
+  SmallVector<BlockArgument> chosen;
+  if (read.getChecked())
+    for (auto [axis, subscript] : llvm::zip_equal(statement.getAxes(), read.getSubscriptExprs()))
+      if (llvm::any_of(subscript.operands(), [](Value value) { return value.getDefiningOp(); }))
+        chosen.push_back(axis);
+  return chosen;
+}
+
+/// Whether reads of factors, checked, report what the read of the product does: each axis that data
+/// chooses a point of subscripts a factor that every sum reads, in a dim that is as long.
+static bool canCheckFactors(ReadOp read, ParallelOp statement, ReduceOp sum) {
+  std::optional<int64_t> terms = knownPoints(cast<AxesOp>(sum.getOperation()));
+  auto factors = sum.getBody().getOps<ReadOp>();
+  return llvm::all_of(axesChosenByData(read, statement), [&](BlockArgument axis) {
+    IndexExprAttr length = read.getTensorType().getDims()[axis.getArgNumber()];
+    return terms && *terms > 0 && !sum.getFilter() && llvm::any_of(factors, [&](ReadOp factor) {
+             return isPlain(factor) &&
+                    llvm::any_of(llvm::zip_equal(factor.getSubscriptExprs(),
+                                                 factor.getTensorType().getDims()),
+                                 [&](auto place) {
+                                   auto [subscript, dim] = place;
+                                   return subscript.asValue() == axis && dim == length;
+                                 });
+           });
+  });
+}
+
 static std::optional<StoredProduct> matchStored(ParallelOp statement) {
   StoredProduct product;
   product.statement = statement;
@@ -109,7 +138,8 @@ static std::optional<StoredProduct> matchStored(ParallelOp statement) {
       continue;
     }
     std::optional<int64_t> others = pointsAround(read);
-    if (!others || *others > *points / columnsOfOtherRead)
+    auto sum = product.write.getValue().getDefiningOp<ReduceOp>();
+    if (!others || *others > *points / columnsOfOtherRead || !canCheckFactors(read, statement, sum))
       return std::nullopt;
     product.others.push_back(read);
   }
@@ -126,16 +156,17 @@ static ReduceOp inlineAt(ReadOp read, const StoredProduct &product) {
   ParallelOp statement = product.statement;
   for (auto [axis, subscript] : llvm::zip_equal(statement.getAxes(), read.getSubscriptExprs()))
     map.map(axis, materialize(builder, read.getLoc(), subscript));
-  auto isChosen = [&](Value index) {
-    return llvm::is_contained(read.getIndices(), index) && !isa<BlockArgument>(index);
-  };
+  SmallVector<Value> chosen;
+  for (BlockArgument axis : axesChosenByData(read, statement))
+    chosen.push_back(map.lookup(axis));
   for (Operation &op : statement.getBody().front()) {
     if (isa<WriteOp>(op))
       continue;
     Operation *copy = builder.clone(op, map);
     if (std::optional<StringRef> checked = read.getChecked())
       copy->walk([&](ReadOp factor) {
-        if (llvm::any_of(factor.getIndices(), isChosen))
+        if (llvm::any_of(factor.getIndices(),
+                         [&](Value index) { return llvm::is_contained(chosen, index); }))
           factor.setChecked(*checked);
       });
   }
@@ -195,11 +226,6 @@ struct InlineReducedProductsPass
     cleanUp(cast<ParallelOp>(place));
   }
 
-  bool isFaster(const ProductReductionPlan &plan, const TargetInfo &machine) {
-    Matched<ProductReductionShape> shape = chooseProductReductionShape(plan, machine, tensorTile);
-    return shape && beatsStoredProduct(plan, *shape);
-  }
-
   bool inlineProduct(StoredProduct &product, const TargetInfo &machine, Prover &prover) {
     // A copy, which stays where the strategy can reduce the product.
     auto user = cast<ParallelOp>(product.reduce->getParentOp());
@@ -219,7 +245,7 @@ struct InlineReducedProductsPass
       inlineAt(read, product);
     cleanUp(copy);
     Matched<ProductReductionPlan> plan = planProductReduction(copy);
-    if (!plan || !isFaster(*plan, machine)) {
+    if (!plan || !beatsStoredProduct(*plan, machine, tensorTile)) {
       copy.erase();
       return false;
     }

@@ -195,16 +195,6 @@ private:
     return dims;
   }
 
-  static void setSubscripts(Operation *op, ArrayRef<ValueExpr> subscripts) {
-    OpBuilder builder(op);
-    IndexOperands operands;
-    SmallVector<Attribute> attrs;
-    for (const ValueExpr &subscript : subscripts)
-      attrs.push_back(IndexExprAttr::get(op->getContext(), operands.add(subscript)));
-    op->setAttr("subscripts", builder.getArrayAttr(attrs));
-    cast<IndexedOp>(op).getIndicesMutable().assign(operands.values());
-  }
-
   /// A temporary of each point becomes one of all points.
   void hoist(TempOp temp) {
     SmallVector<IndexExprAttr> dims = pointDims();

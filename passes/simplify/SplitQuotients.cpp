@@ -99,11 +99,16 @@ private:
     return tensorOf(access).getDefiningOp<TempOp>() != nullptr;
   }
 
-  /// Whether the axis runs from 0 to the extent, whatever others are.
+  /// Whether the axis runs from 0 to the extent, whatever others are, and its points are nobody's
+  /// result.
   bool isWhole(BlockArgument axis) const {
     auto owner = dyn_cast<AxesOp>(axis.getOwner()->getParentOp());
     if (!owner || !isa<ParallelOp, ReduceOp>(owner.getOperation()) ||
         axis.getArgNumber() >= owner.getAxes().size())
+      return false;
+    auto reduce = dyn_cast<ReduceOp>(owner.getOperation());
+    if (reduce &&
+        (reduce.getKind() == ReduceKind::ArgMax || reduce.getKind() == ReduceKind::ArgMin))
       return false;
     AxisRange range = getAxisRange(owner, axis.getArgNumber());
     return range.lo.asConstant() == 0 && range.hi.asConstant() == extent;

@@ -89,3 +89,29 @@ tgl.kernel @same(%q: !tgl.tensor<[32], f32> {tgl.name = "q", tgl.role = "in"},
     tgl.write %0, %o[%h] : f32, !tgl.tensor<[8], f32>
   }
 }
+
+// The place of the largest is of the whole axis.
+// CHECK-LABEL: @place
+// CHECK: tgl.parallel (%{{.*}} = 0 to 8)
+// CHECK: tgl.reduce argmax (%{{.*}} = 0 to 8)
+tgl.kernel @place(%q: !tgl.tensor<[8, 32], f32> {tgl.name = "q", tgl.role = "in"},
+                  %k: !tgl.tensor<[2, 32], f32> {tgl.name = "k", tgl.role = "in"},
+                  %o: !tgl.tensor<[1], i64> {tgl.name = "o", tgl.role = "out"}) sizes [] {
+  %s = tgl.temp "s" : !tgl.tensor<[8], f32>
+  tgl.parallel (%h = 0 to 8) {
+    %0 = tgl.reduce sum (%d = 0 to 32) -> f32 {
+      %1 = tgl.read %q[%h, %d] : !tgl.tensor<[8, 32], f32>
+      %2 = tgl.read %k[%h floordiv 4, %d] : !tgl.tensor<[2, 32], f32>
+      %3 = arith.mulf %1, %2 : f32
+      tgl.yield %3 : f32
+    }
+    tgl.write %0, %s[%h] : f32, !tgl.tensor<[8], f32>
+  }
+  tgl.parallel () {
+    %0 = tgl.reduce argmax (%h = 0 to 8) -> i64 {
+      %1 = tgl.read %s[%h] : !tgl.tensor<[8], f32>
+      tgl.yield %1 : f32
+    }
+    tgl.write %0, %o[0] : i64, !tgl.tensor<[1], i64>
+  }
+}

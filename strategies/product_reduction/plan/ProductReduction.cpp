@@ -238,11 +238,13 @@ static bool paysForWarpgroups(const ProductReductionPlan &plan, const TargetInfo
 
 /// Warps multiply at half the rate of a stored product's tiles: that takes more than 12 bytes of
 /// memory for each point where sums are long.
-bool tegula::beatsStoredProduct(const ProductReductionPlan &plan,
-                                const ProductReductionShape &shape) {
+bool tegula::beatsStoredProduct(const ProductReductionPlan &plan, const TargetInfo &target,
+                                StringRef wanted) {
   constexpr int64_t maxTermsOfWarps = 256;
   std::optional<std::pair<int64_t, int64_t>> sizes = columnsAndTerms(plan);
-  return !plan.hasF32() && sizes && (shape.isForWarpgroups() || sizes->second <= maxTermsOfWarps);
+  Matched<ProductReductionShape> shape = chooseProductReductionShape(plan, target, wanted);
+  return shape && !plan.hasF32() && sizes &&
+         (shape->isForWarpgroups() || sizes->second <= maxTermsOfWarps);
 }
 
 std::optional<int64_t> tegula::chooseColumnsOfPiece(const ProductReductionPlan &plan,

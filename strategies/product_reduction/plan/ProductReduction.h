@@ -63,8 +63,10 @@ Matched<ProductReductionShape> chooseProductReductionShape(const ProductReductio
                                                            const TargetInfo &target,
                                                            llvm::StringRef wanted = "");
 
-/// Whether tiles of this shape are faster than a product that is stored and read again.
-bool beatsStoredProduct(const ProductReductionPlan &plan, const ProductReductionShape &shape);
+/// Whether there is a shape, as above, of which tiles are faster than a product that is stored and
+/// read again.
+bool beatsStoredProduct(const ProductReductionPlan &plan, const TargetInfo &target,
+                        llvm::StringRef wanted);
 
 /// Columns of a piece, where pieces are to be points of their own, so that blocks of warpgroups
 /// keep all multiprocessors busy, and the rows that are multiplied at a time stay in L2. Nothing:
