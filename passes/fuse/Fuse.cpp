@@ -87,8 +87,8 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
     PrivatizeCounts counts = privatizeTemps(block, prover);
     count("temporaries privatized", counts.privatized);
     count("temporaries forwarded", counts.forwarded);
-    // At the top of a kernel a loop is run by the host.
-    if (!isa<KernelOp>(block.getParentOp()))
+    // A loop that stands in no nest is run by the host, also one in another.
+    if (!isTop)
       count("statements merged", mergeIntoLoops(block));
     for (Operation &op : block)
       if (isa<ParallelOp, ForOp, TilesOp>(op))
