@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontend/check/CheckDomain.h"
 #include "frontend/check/CheckInstance.h"
 #include "frontend/check/CheckNames.h"
 #include "frontend/check/CheckStmt.h"
@@ -101,8 +102,10 @@ private:
   CheckContext &ctx;
   const Program &program;
   llvm::SmallPtrSet<const Expr *, 32> seen;
-  llvm::SmallVector<const Var *> around; // axes that the statement runs along
-  std::optional<Span> call;              // of a kernel, the outermost
+  llvm::SmallVector<const Var *> around; // axes that the statement runs along, in any order
+  llvm::SmallVector<const Var *> steps;  // of loops that are around all of that
+  bool inBlock = false;
+  std::optional<Span> call; // of a kernel, the outermost
 
   /// The size that the range goes over, or null.
   const std::string *sizeOf(const Var &var) const {
@@ -154,9 +157,11 @@ private:
       if (const Var *var = variesWith(stmt.vars))
         return report(stmt.span, "a loop", *var);
     }
-    size_t before = around.size();
+    size_t before = around.size(), stepsBefore = steps.size();
+    bool isStep = stmt.kind == Stmt::For && !inBlock;
     if (stmt.kind != Stmt::Call)
-      llvm::append_range(around, stmt.vars);
+      llvm::append_range(isStep ? steps : around, stmt.vars);
+    Saved savedBlock(inBlock, inBlock || stmt.kind == Stmt::Parallel);
     if (stmt.kind == Stmt::Equation && stmt.accumulate && stmt.combine == Reduction::Sum &&
         isFloat(stmt.tensor->type))
       requireApart(stmt);
@@ -170,6 +175,7 @@ private:
     visit(stmt.body);
     visit(stmt.observing);
     around.truncate(before);
+    steps.truncate(stepsBefore);
     if (stmt.callee) {
       std::optional<Span> outer = call;
       call = call.value_or(stmt.span);
@@ -180,21 +186,56 @@ private:
     }
   }
 
-  /// Points that differ along such a size add to different elements.
+  /// Points that differ along such a size add to different elements: what each element gets is
+  /// added in an order of other indices alone.
   void requireApart(const Stmt &stmt) {
-    for (const Var *var : around) {
-      if (!sizeOf(*var))
-        continue;
-      IndexVar own = IndexVar::dim(var->id);
-      bool isApart = llvm::any_of(stmt.subscripts, [&](const IndexExpr &subscript) {
-        IndexExpr next = subscript.substitute([&](const IndexVar &each) {
-          return each == own ? std::optional(IndexExpr::dim(var->id) + 1) : std::nullopt;
-        });
-        return next != subscript && (next - subscript).isSize();
-      });
-      if (!isApart)
+    for (const Var *var : around)
+      if (sizeOf(*var) && !tellsApart(stmt, *var))
         return report(stmt.span, "a sum by '+='", *var);
-    }
+  }
+
+  /// Whether no two points that differ along the axis write one element.
+  bool tellsApart(const Stmt &stmt, const Var &axis) {
+    auto varies = [](const IndexExpr &expr, const Var &var) {
+      return expr.uses(IndexVar::dim(var.id));
+    };
+    std::vector<IndexExpr> with, others;
+    for (const IndexExpr &subscript : stmt.subscripts)
+      if (hasKnownRange(subscript))
+        (varies(subscript, axis) ? with : others).push_back(subscript);
+    // Those that other indices link to it say more together.
+    std::vector<IndexExpr> linked = with;
+    for (size_t i = 0; i != linked.size(); ++i)
+      for (const Var *var : around)
+        if (varies(linked[i], *var))
+          llvm::erase_if(others, [&](const IndexExpr &other) {
+            bool isLinked = varies(other, *var);
+            if (isLinked)
+              linked.push_back(other);
+            return isLinked;
+          });
+    return llvm::any_of(with, [&](const IndexExpr &one) { return isOneToOne(one); }) ||
+           isOneToOne(with) || isOneToOne(linked);
+  }
+
+  /// Whether nothing is in the subscript of which any number may be at each point.
+  bool hasKnownRange(const IndexExpr &subscript) const {
+    return llvm::all_of(subscript.variables(), [&](const IndexVar &each) {
+      return each.isSymbol() || program.vars[each.position()].hasRange;
+    });
+  }
+
+  bool isOneToOne(llvm::ArrayRef<IndexExpr> subscripts) {
+    if (subscripts.empty())
+      return false;
+    std::vector<IndexExpr> used = subscripts;
+    Image image;
+    image.subscripts = subscripts;
+    // Steps of loops around are done one after the other.
+    for (const Var *loop : steps)
+      used.push_back(image.subscripts.emplace_back(IndexExpr::dim(loop->id)));
+    image.domain = domainOf(ctx, used, /*withLoops=*/false, /*withPath=*/false);
+    return ctx.prover->injective(image).proved();
   }
 
   void visit(const Expr &expr, Span statement) {
