@@ -37,6 +37,7 @@ private:
   void findEllipsis(const Program &program);
   std::string parameters(Writer &writer, const Program &program, const Derivation &derivation,
                          const UsedNames &used);
+  std::string invariantSizes(const Program &program, const UsedNames &used) const;
   std::optional<std::string> write(Builder &builder, const Derivation &derivation);
   std::optional<std::string> format(const std::string &text);
 
@@ -133,14 +134,19 @@ static void symbolsOf(const IndexExpr &expr, StringSet<> &into) {
       into.insert(var.name());
 }
 
-/// Whether a dim such as 2*N binds the size: then its definition uses a size that has no name.
+/// Whether the size is a dim such as 2*N, which has no name.
+static bool isNamelessDim(const Program &program, const Size &size) {
+  if (!size.boundBy)
+    return false;
+  auto [input, dim] = *size.boundBy;
+  return program.inputs[input]->dims[dim] != IndexExpr::symbol(size.name);
+}
+
+/// Whether such a dim binds the size: its definition uses that.
 static bool isBoundByDim(const Program &program, const Size &size) {
   return any_of(size.definition.variables(), [&](const IndexVar &at) {
     return any_of(program.sizes, [&](const Size &other) {
-      if (!at.isSymbol() || other.name != at.name() || !other.boundBy)
-        return false;
-      auto [input, dim] = *other.boundBy;
-      return program.inputs[input]->dims[dim] != IndexExpr::symbol(other.name);
+      return at.isSymbol() && other.name == at.name() && isNamelessDim(program, other);
     });
   });
 }
@@ -155,7 +161,12 @@ std::optional<std::string> GradientMaker::format(const std::string &text) {
     checkAll(*parsed, "", /*remarks=*/false, unheard);
   for (const Diagnostic &one : unheard.all())
     if (one.severity == Severity::Error) {
-      if (ellipsis.empty()) // else a number of dims is tried in the place of `...`
+      if (one.code == Code::InvariantSum)
+        report({"it has " + one.message +
+                    ", and is invariant as the kernel is; --wrt takes the "
+                    "tensors whose gradients have no such sum",
+                {}});
+      else if (ellipsis.empty()) // else a number of dims is tried in the place of `...`
         report({"the program of it would be refused: " + one.message, {}});
       return std::nullopt;
     }
@@ -257,6 +268,16 @@ std::string GradientMaker::parameters(Writer &writer, const Program &program,
   return join(params, ", ");
 }
 
+/// The sizes of `invariant` that the gradient has, by their names.
+std::string GradientMaker::invariantSizes(const Program &program, const UsedNames &used) const {
+  std::string result;
+  for (const Size &size : program.sizes)
+    if (is_contained(program.invariant, size.name) && used.symbols.contains(size.name) &&
+        !size.isOpen && !size.isUnnamed && size.name != ellipsis && !isNamelessDim(program, size))
+      result += (result.empty() ? "" : ", ") + size.name;
+  return result;
+}
+
 std::optional<std::string> GradientMaker::write(Builder &builder, const Derivation &derivation) {
   const Program &program = builder.program;
   Writer writer(builder, typeNames, ellipsis, refusal);
@@ -298,13 +319,15 @@ std::optional<std::string> GradientMaker::write(Builder &builder, const Derivati
     body += "  precision " + *program.precision + "\n";
   if (program.deterministic)
     body += "  deterministic\n";
+  UsedNames used = usedNames(builder, derivation);
+  if (std::string sizes = invariantSizes(program, used); !sizes.empty())
+    body += "  invariant " + sizes + "\n";
   if (!derivation.forward.empty())
     body += "  # values of " + kernel->name.name + ", computed again\n";
   body += writer.statements(derivation.forward);
   if (!derivation.forward.empty())
     body += "\n";
   body += writer.statements(derivation.backward);
-  UsedNames used = usedNames(builder, derivation);
   std::string head = "kernel " + kernel->name.name + "_grad(" +
                      parameters(writer, program, derivation, used) + ") -> (";
   for (auto [i, tensor] : enumerate(derivation.gradients)) {
