@@ -76,19 +76,22 @@ static std::optional<Tensor> cut(const Tensor &whole, const Box &box) {
   return part;
 }
 
-/// Where the first other element is.
+/// Where the first other element is. What fills the last byte of a row counts for nothing.
 static std::optional<SmallVector<int64_t>> otherPlace(const Tensor &whole, const Tensor &part,
                                                       const Box &box) {
+  unsigned bits = bitWidth(whole.dtype());
+  int64_t columns = box.shape.empty() ? 1 : box.shape.back();
+  auto lastBits = static_cast<unsigned>(columns * bits % 8);
   std::optional<size_t> found;
   forEachRow(whole.dtype(), whole.shape(), box, [&](size_t from, size_t to, size_t bytes) {
-    for (size_t n = 0; n < bytes && !found; ++n)
-      if (whole.data()[from + n] != part.data()[to + n])
+    for (size_t n = 0; n < bytes && !found; ++n) {
+      int mask = lastBits && n + 1 == bytes ? (1 << lastBits) - 1 : 0xff;
+      if ((whole.data()[from + n] ^ part.data()[to + n]) & mask)
         found = to + n;
+    }
   });
   if (!found)
     return std::nullopt;
-  unsigned bits = bitWidth(whole.dtype());
-  int64_t columns = box.shape.empty() ? 1 : box.shape.back();
   size_t rowBytes = size_t(columns * bits + 7) / 8;
   SmallVector<int64_t> place(box.shape.size());
   int64_t row = *found / rowBytes;
@@ -107,7 +110,8 @@ public:
       : runner(runner), whole(whole), written(written), expected(expected), request(request),
         watch(watch) {}
 
-  Expected<std::optional<OtherPiece>> run(int64_t begin, int64_t end) {
+  /// Adds what the piece has in common with the whole.
+  Error run(int64_t begin, int64_t end, PieceComparison &comparison) {
     Expected<SizeValues> sizes = request.sizesAt(end - begin);
     if (!sizes)
       return sizes.takeError();
@@ -125,10 +129,31 @@ public:
         return box.takeError();
       if (box->isWhole) // it tells of all rows together
         continue;
-      if (std::optional<SmallVector<int64_t>> place = otherPlace(before, after, *box))
-        return OtherPiece{begin, end, argument, *place};
+      comparison.elements += after.elements();
+      if (std::optional<SmallVector<int64_t>> place = otherPlace(before, after, *box)) {
+        comparison.other = OtherPiece{begin, end, argument, *place};
+        break;
+      }
     }
-    return std::nullopt;
+    return Error::success();
+  }
+
+  /// Whether a piece may begin there: at a byte of each tensor.
+  Expected<bool> isAtByte(int64_t at) {
+    Expected<SizeValues> sizes = request.sizesAt(at);
+    if (!sizes)
+      return sizes.takeError();
+    for (auto [index, argument] : enumerate(runner.kernel().arguments)) {
+      if (argument.role == KernelArgument::Scalar || argument.isObserved || argument.dims.empty())
+        continue;
+      Expected<SmallVector<int64_t>> before = shapeOf(runner.kernel(), index, *sizes);
+      if (!before)
+        return before.takeError();
+      if (before->back() * bitWidth(argument.dtype) % 8 &&
+          before->back() != whole.host(index).shape().back())
+        return false;
+    }
+    return true;
   }
 
 private:
@@ -170,28 +195,45 @@ private:
 };
 } // namespace
 
-Expected<std::optional<OtherPiece>>
-findOtherPiece(Runner &runner, const Launch &whole, ArrayRef<unsigned> written,
-               ArrayRef<Tensor> expected, const PieceRequest &request, LaunchWatch *watch) {
-  std::mt19937_64 random(request.seed * 0x9E3779B97F4A7C15ull + 1);
-  PieceRuns runs(runner, whole, written, expected, request, watch);
-  for (unsigned round = 0; round < request.rounds; ++round) {
-    // A few cuts, of which some are near an end: pieces of one row, and of all but one.
-    SmallVector<int64_t> cuts = {0, request.extent};
-    for (unsigned number = 1 + random() % 3; number--;) {
-      int64_t at = random() % std::max<int64_t>(request.extent, 1);
-      cuts.push_back(random() % 4 ? at : std::min<int64_t>(at % 3, request.extent));
-    }
-    llvm::sort(cuts);
-    for (size_t piece = 0; piece + 1 < cuts.size(); ++piece) {
-      if (cuts[piece] == cuts[piece + 1])
-        continue;
-      Expected<std::optional<OtherPiece>> other = runs.run(cuts[piece], cuts[piece + 1]);
-      if (!other || *other)
-        return other;
+/// A few cuts, of which some are near an end: pieces of one row, and of all but one.
+static Expected<SmallVector<int64_t>> chooseCuts(PieceRuns &runs, int64_t extent,
+                                                 std::mt19937_64 &random) {
+  SmallVector<int64_t> cuts = {0, extent};
+  for (unsigned number = 1 + random() % 3; extent > 1 && number--;) {
+    int64_t at = 1 + random() % (extent - 1);
+    at = random() % 4 ? at : 1 + at % std::min<int64_t>(2, extent - 1);
+    for (int64_t each : {at, at + 1}) {
+      Expected<bool> isAtByte = each < extent ? runs.isAtByte(each) : Expected<bool>(false);
+      if (!isAtByte)
+        return isAtByte.takeError();
+      if (*isAtByte) {
+        cuts.push_back(each);
+        break;
+      }
     }
   }
-  return std::nullopt;
+  llvm::sort(cuts);
+  cuts.erase(llvm::unique(cuts), cuts.end());
+  return cuts;
+}
+
+Expected<PieceComparison> comparePieces(Runner &runner, const Launch &whole,
+                                        ArrayRef<unsigned> written, ArrayRef<Tensor> expected,
+                                        const PieceRequest &request, LaunchWatch *watch) {
+  std::mt19937_64 random(request.seed * 0x9E3779B97F4A7C15ull + 1);
+  PieceRuns runs(runner, whole, written, expected, request, watch);
+  PieceComparison comparison;
+  for (unsigned round = 0; round < request.rounds; ++round) {
+    Expected<SmallVector<int64_t>> cuts = chooseCuts(runs, request.extent, random);
+    if (!cuts)
+      return cuts.takeError();
+    if (cuts->size() < 3)
+      continue; // the whole is no piece
+    for (size_t piece = 0; piece + 1 < cuts->size() && !comparison.other; ++piece)
+      if (Error error = runs.run((*cuts)[piece], (*cuts)[piece + 1], comparison))
+        return std::move(error);
+  }
+  return comparison;
 }
 
 } // namespace tegula::bench

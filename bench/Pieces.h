@@ -24,6 +24,12 @@ struct OtherPiece {
   llvm::SmallVector<int64_t> place; // in the piece
 };
 
+/// What pieces were held against the whole.
+struct PieceComparison {
+  std::optional<OtherPiece> other;
+  int64_t elements = 0; // of results of pieces that are less than the whole
+};
+
 struct PieceRequest {
   llvm::StringRef size; // that is cut
   int64_t extent = 0;   // of the whole
@@ -35,10 +41,11 @@ struct PieceRequest {
 };
 
 /// `whole` has run, and `expected` is what its arguments `written` are after that. `watch` is told
-/// of each run.
-llvm::Expected<std::optional<OtherPiece>>
-findOtherPiece(Runner &runner, const Launch &whole, llvm::ArrayRef<unsigned> written,
-               llvm::ArrayRef<Tensor> expected, const PieceRequest &request, LaunchWatch *watch);
+/// of each run. Pieces begin at whole bytes of all tensors: of 4-bit elements at even ones.
+llvm::Expected<PieceComparison> comparePieces(Runner &runner, const Launch &whole,
+                                              llvm::ArrayRef<unsigned> written,
+                                              llvm::ArrayRef<Tensor> expected,
+                                              const PieceRequest &request, LaunchWatch *watch);
 
 } // namespace tegula::bench
 

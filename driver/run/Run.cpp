@@ -123,20 +123,23 @@ ExitCode comparePieces(Runner &runner, const RunCall &call, const Launch &launch
     return runner.sizes(call.signature, instance);
   };
   PieceRequest request{pieces, extent->second, repeat, seed, instance.scalars, sizesAt};
-  Expected<std::optional<OtherPiece>> other =
-      findOtherPiece(runner, launch, written, results, request, watch);
-  if (!other)
-    return exitOf(other.takeError());
+  Expected<PieceComparison> compared =
+      bench::comparePieces(runner, launch, written, results, request, watch);
+  if (!compared)
+    return exitOf(compared.takeError());
+  if (!compared->elements)
+    return wrongCall("--pieces compared nothing: " + what + " has no result along " + pieces +
+                     " that can be cut");
+  const std::optional<OtherPiece> &other = compared->other;
   std::string times = repeat == 1 ? "once" : std::to_string(repeat) + " times";
-  if (!*other) {
+  if (!other) {
     errs() << "tegula: " << what << ": cut along " << pieces << " " << times
            << ", all pieces gave the same bits\n";
     return ExitSuccess;
   }
-  errs() << "tegula: " << what << ": " << pieces << " from " << (*other)->begin << " to "
-         << (*other)->end << " alone gives other bits in '"
-         << runner.kernel().arguments[(*other)->argument].name << "', first at "
-         << shapeText((*other)->place) << " of the piece\n";
+  errs() << "tegula: " << what << ": " << pieces << " from " << other->begin << " to " << other->end
+         << " alone gives other bits in '" << runner.kernel().arguments[other->argument].name
+         << "', first at " << shapeText(other->place) << " of the piece\n";
   return ExitWrongResult;
 }
 

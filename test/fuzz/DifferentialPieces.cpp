@@ -16,7 +16,7 @@ using namespace tegula;
 using namespace tegula::bench;
 
 std::string fuzz::comparePieces(const GeneratedProgram &program, const CompileOptions &options,
-                                uint64_t seed) {
+                                uint64_t seed, bool &didCompare) {
   SourceManager sources;
   Diagnostics diagnostics(sources);
   std::unique_ptr<Module> module =
@@ -36,7 +36,7 @@ std::string fuzz::comparePieces(const GeneratedProgram &program, const CompileOp
     instance.sizes["M"] = rows;
     return (*runner)->sizes(signature, instance);
   };
-  auto run = [&]() -> llvm::Expected<std::optional<OtherPiece>> {
+  auto run = [&]() -> llvm::Expected<PieceComparison> {
     auto sizes = sizesAt(extent);
     if (!sizes)
       return sizes.takeError();
@@ -53,15 +53,16 @@ std::string fuzz::comparePieces(const GeneratedProgram &program, const CompileOp
       return results.takeError();
     std::map<std::string, ScalarSetting> scalars;
     PieceRequest request{"M", extent, /*rounds=*/1, seed, scalars, sizesAt};
-    return findOtherPiece(**runner, **launch, written, *results, request, nullptr);
+    return bench::comparePieces(**runner, **launch, written, *results, request, nullptr);
   };
-  auto other = run();
-  if (!other)
-    return "running: " + llvm::toString(other.takeError());
-  if (!*other)
+  auto compared = run();
+  if (!compared)
+    return "running: " + llvm::toString(compared.takeError());
+  didCompare = compared->elements != 0;
+  if (!compared->other)
     return "";
+  const OtherPiece &other = *compared->other;
   return llvm::formatv("M from {0} to {1} of {2} gives other bits in '{3}', first at {4}",
-                       (*other)->begin, (*other)->end, extent,
-                       (*runner)->kernel().arguments[(*other)->argument].name,
-                       shapeText((*other)->place));
+                       other.begin, other.end, extent,
+                       (*runner)->kernel().arguments[other.argument].name, shapeText(other.place));
 }

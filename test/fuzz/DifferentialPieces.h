@@ -16,9 +16,10 @@ namespace tegula::fuzz {
 struct GeneratedProgram;
 
 /// Runs a program of generateBatchProgram, and pieces of its batch that are cut at random places.
-/// An empty message where they get the same bits.
+/// An empty message where they get the same bits; `didCompare` says whether a piece that is less
+/// than the whole had any.
 std::string comparePieces(const GeneratedProgram &program, const CompileOptions &options,
-                          uint64_t seed);
+                          uint64_t seed, bool &didCompare);
 
 } // namespace tegula::fuzz
 
