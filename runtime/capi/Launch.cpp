@@ -185,6 +185,8 @@ tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *cons
   tegula_launch_options options;
   if (!readOptions(givenOptions, options))
     return report.fail(TEGULA_WRONG_CALL, "struct_bytes of the launch options is not set");
+  if (options.observed)
+    *options.observed = nullptr; // what an earlier launch has seen
   if (!prepared)
     return report.fail(TEGULA_WRONG_CALL, "no prepared call is given");
   const tegula_kernel &kernel = prepared->kernel;

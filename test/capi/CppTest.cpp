@@ -157,6 +157,46 @@ TEST_F(Cpp, KeepsWhatAHandleNeeds) {
   EXPECT_THAT(x, ElementsAre(4, 8, 12));
 }
 
+TEST_F(Cpp, TellsWhatALaunchHasSeen) {
+  const char *text = "kernel k(x: f32[N]) -> (y: f32[N]) {\n"
+                     "  print(2*x[i] for i in 2)\n"
+                     "  assert(x[i] < 4, \"too large\")\n"
+                     "  y[i] = log(x[i])\n"
+                     "}\n";
+  tegula::Kernel kernel = compile(text, {.observe = tegula::Observe::Statements});
+  std::vector<float> x = {1, 2, 3}, large = {1, 5, 6}, y(3);
+  tegula::Observed seen;
+  EXPECT_FALSE(seen.isGiven());
+  EXPECT_EQ(seen.text(), "");
+  kernel.launch({tensor(x, {3}), tensor(y, {3})}, {.observed = &seen});
+  EXPECT_TRUE(seen.isGiven());
+  EXPECT_EQ(seen.text(), "<input>:2:3: i=0: 2*x[i] = 2\n<input>:2:3: i=1: 2*x[i] = 4\n");
+  kernel.launch({tensor(x, {3}), tensor(y, {3})}, {.observed = &seen, .printPoints = 1});
+  EXPECT_EQ(seen.text(), "<input>:2:3: i=0: 2*x[i] = 2\n<input>:2:3: ... and 1 more points\n");
+
+  EXPECT_THAT([&] { kernel.launch({tensor(large, {3}), tensor(y, {3})}, {.observed = &seen}); },
+              ThrowsMessage<tegula::ResultError>(HasSubstr("assertion fails at i=1: too large")));
+  EXPECT_THAT(seen.json(), HasSubstr("\"kind\":\"assert\""));
+  EXPECT_EQ(y[0], 0.0f); // results are there
+  kernel(tensor(x, {3}), tensor(y, {3}));
+
+  // What an earlier launch has seen is gone, whatever the next one is.
+  EXPECT_THROW(kernel.launch({tensor(x, {3})}, {.observed = &seen}), tegula::CallError);
+  EXPECT_FALSE(seen.isGiven());
+  kernel.launch({tensor(x, {3}), tensor(y, {3})}, {.observed = &seen});
+  EXPECT_THROW(kernel.launch({1, tensor(y, {3})}, {.observed = &seen}), tegula::CallError);
+  EXPECT_FALSE(seen.isGiven());
+  kernel.launch({tensor(x, {3}), tensor(y, {3})}, {.observed = &seen});
+  tegula::Prepared prepared(compile(text), {tensor(x, {3}), tegula::Argument::output()});
+  prepared.launch(std::array<void *, 2>{x.data(), y.data()}, {.observed = &seen});
+  EXPECT_FALSE(seen.isGiven());
+
+  kernel = compile(text, {.observe = tegula::Observe::Finite});
+  x[0] = 0;
+  EXPECT_THAT([&] { kernel(tensor(x, {3}), tensor(y, {3})); },
+              ThrowsMessage<tegula::ResultError>(HasSubstr("not finite at i=0")));
+}
+
 TEST_F(Cpp, StopsWhereItIsTold) {
   tegula::Kernel kernel = compile("kernel k(x: f32[N]) -> (y: f32[N]) {\n"
                                   "  y[i] = sum(x[j] * x[i] for j)\n"

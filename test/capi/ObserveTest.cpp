@@ -70,6 +70,32 @@ TEST(Observe, LaunchesTellWhatTheySaw) {
                "test.tgl:2:3: i=0: 2*x[i] = 2\ntest.tgl:2:3: ... and 1 more points\n");
 }
 
+TEST(Observe, NoLaunchKeepsWhatAnEarlierOneSaw) {
+  Context context = makeContext(1);
+  Program program = parse(text);
+  Kernel looking = compile(context, program, observing(TEGULA_OBSERVE_STATEMENTS));
+  std::vector<float> x{1, 2}, y(2);
+  Message message;
+  Observed observed;
+  ASSERT_EQ(launchObserved(looking, x, y, observed, message), TEGULA_OK);
+  tegula_observed *before = observed.raw;
+  ASSERT_NE(before, nullptr);
+
+  Kernel plain = compile(context, program);
+  std::vector<int64_t> shape{2};
+  tegula_value arguments[] = {tensor(x.data(), shape), output(y.data())};
+  tegula_prepared *prepared = nullptr;
+  ASSERT_EQ(tegula_prepare(plain.get(), arguments, 2, &prepared, message.out()), TEGULA_OK);
+  void *data[] = {x.data(), y.data()};
+  tegula_launch_options options{};
+  options.struct_bytes = sizeof(options);
+  options.observed = &observed.raw;
+  EXPECT_EQ(tegula_launch_prepared(prepared, data, 2, &options, message.out()), TEGULA_OK);
+  EXPECT_EQ(observed.raw, nullptr);
+  tegula_observed_free(before);
+  tegula_prepared_free(prepared);
+}
+
 TEST(Observe, AFailedAssertionIsAWrongResult) {
   Context context = makeContext(1);
   Kernel kernel = compile(context, parse(text), observing(TEGULA_OBSERVE_STATEMENTS));

@@ -330,6 +330,14 @@ private:
 // Kernel
 //===----------------------------------------------------------------------===//
 
+/// What launches look at (docs/checked.md).
+enum class Observe {
+  Nothing = TEGULA_OBSERVE_NOTHING,
+  Statements = TEGULA_OBSERVE_STATEMENTS, ///< what `print` and `assert` of the program say
+  Nan = TEGULA_OBSERVE_NAN,               ///< and the first NaN that an equation makes
+  Finite = TEGULA_OBSERVE_FINITE          ///< and the first NaN or infinity
+};
+
 /// tegula_compile_options, with strings that it owns.
 struct CompileOptions {
   std::string kernel;         ///< empty: the program's last one
@@ -341,6 +349,44 @@ struct CompileOptions {
   std::vector<std::string> stages;    ///< what Kernel::stage shall give
   std::string precision;              ///< "tf32", "conv_tf32", "bf16"; empty: "f32"
   bool checked = false, anySizes = false, dependentLaunches = false, tuned = false;
+  Observe observe = Observe::Nothing; ///< CPU
+};
+
+/// What the last observed launch that was given it has seen: nothing where none has run.
+class Observed {
+public:
+  bool isGiven() const { return handle != nullptr; }
+  /// The lines of `print`, as `tegula run --checked` shows them.
+  std::string text() const { return tegula_observed_text(handle.get()); }
+  /// One JSON object, schema `tegula.observed`.
+  std::string json() const { return tegula_observed_json(handle.get()); }
+
+private:
+  friend class Kernel;
+  friend class Prepared;
+  /// Lets one launch fill it. What it held before is gone, whatever becomes of the launch.
+  class Filling {
+  public:
+    explicit Filling(Observed *observed) : into(observed) {
+      if (into)
+        into->handle.reset();
+    }
+    Filling(const Filling &) = delete;
+    Filling &operator=(const Filling &) = delete;
+    ~Filling() {
+      if (into)
+        into->handle.reset(made);
+    }
+    tegula_observed **receive() { return into ? &made : nullptr; }
+
+  private:
+    Observed *into;
+    tegula_observed *made = nullptr;
+  };
+  struct Free {
+    void operator()(tegula_observed *observed) const { tegula_observed_free(observed); }
+  };
+  std::unique_ptr<tegula_observed, Free> handle;
 };
 
 /// Where and how one launch runs.
@@ -348,6 +394,10 @@ struct LaunchOptions {
   void *stream = nullptr;              ///< CUDA: of cudaStream_t
   std::span<std::byte> workspace = {}; ///< for temporaries, 256-byte aligned
   const int *stop = nullptr;           ///< CPU: ends the launch once it is not 0
+  /// Of a kernel that is compiled with `observe`: receives what the launch has seen, also where an
+  /// assertion fails, which is a ResultError.
+  Observed *observed = nullptr;
+  unsigned printPoints = 0; ///< that each `print` shows at most; 0: 20
 };
 
 /// What follows from the shapes of inputs.
@@ -383,6 +433,7 @@ public:
     plain.dependent_launches = options.dependentLaunches;
     plain.tuned = options.tuned;
     plain.precision = options.precision.empty() ? nullptr : options.precision.c_str();
+    plain.observe = static_cast<tegula_observe>(options.observe);
     tegula_kernel *made = nullptr;
     detail::Message message;
     message.check(tegula_compile(context.get(), program.get(), &plain, &made, message.receive()));
@@ -397,8 +448,9 @@ public:
     launch({Argument(given)...});
   }
   void launch(const std::vector<Argument> &given, const LaunchOptions &options = {}) const {
+    Observed::Filling filling(options.observed);
     std::vector<tegula_value> values = valuesOf(given, /*isWritten=*/true);
-    tegula_launch_options plain = plainOptions(options);
+    tegula_launch_options plain = plainOptions(options, filling);
     detail::Message message;
     message.check(
         tegula_launch(handle.get(), values.data(), values.size(), &plain, message.receive()));
@@ -489,13 +541,16 @@ private:
       throw detail::wrongCall(name + " is written, and its memory is const");
   }
 
-  static tegula_launch_options plainOptions(const LaunchOptions &options) {
+  static tegula_launch_options plainOptions(const LaunchOptions &options,
+                                            Observed::Filling &filling) {
     tegula_launch_options plain = {};
     plain.struct_bytes = sizeof plain;
     plain.stream = options.stream;
     plain.workspace = options.workspace.data();
     plain.workspace_bytes = options.workspace.size();
     plain.stop = options.stop;
+    plain.observed = filling.receive();
+    plain.print_points = options.printPoints;
     return plain;
   }
 
@@ -526,7 +581,8 @@ public:
   /// The address of each tensor's memory, or of each scalar on the host, in the order of the
   /// arguments. Allocates nothing.
   void launch(std::span<void *const> data, const LaunchOptions &options = {}) const {
-    tegula_launch_options plain = Kernel::plainOptions(options);
+    Observed::Filling filling(options.observed);
+    tegula_launch_options plain = Kernel::plainOptions(options, filling);
     detail::Message message;
     message.check(
         tegula_launch_prepared(handle.get(), data.data(), data.size(), &plain, message.receive()));
