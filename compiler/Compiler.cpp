@@ -179,13 +179,16 @@ private:
       made.place = (sources.name(one->span.file) + ":" + Twine(line) + ":" + Twine(column)).str();
       made.text = sources.text(one->span).str();
       made.happened = argumentOf(one->happened);
-      for (const checked::Observation::Value &value : one->values)
-        made.values.push_back(value.tensor ? std::optional(argumentOf(value.tensor))
-                                           : std::nullopt);
       kernel->arguments[made.happened].isObserved = true;
-      for (std::optional<unsigned> argument : made.values)
-        if (argument)
-          kernel->arguments[*argument].isObserved = true;
+      auto observed = [&](const checked::Tensor *tensor) -> std::optional<unsigned> {
+        if (!tensor)
+          return std::nullopt;
+        unsigned argument = argumentOf(tensor);
+        kernel->arguments[argument].isObserved = true;
+        return argument;
+      };
+      for (const checked::Observation::Value &value : one->values)
+        made.values.push_back({observed(value.tensor), observed(value.isRead)});
     }
   }
 

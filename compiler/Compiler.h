@@ -124,7 +124,10 @@ struct KernelObservation {
   std::string place; // file:line:column
   std::string text;  // `assert(x[i] > 0)`
   unsigned happened = 0;
-  std::vector<std::optional<unsigned>> values; // by value of the statement
+  struct Value { // of the statement
+    std::optional<unsigned> argument, isRead;
+  };
+  std::vector<Value> values;
 };
 
 struct PhaseTime {

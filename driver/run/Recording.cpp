@@ -26,12 +26,12 @@ static Error refuse(const Twine &message) {
 //===----------------------------------------------------------------------===//
 
 /// What is wrong with the program is in its diagnostics.
-ExitCode Recording::record(std::string program, Run &run) const {
+ExitCode Recording::record(std::string program, const CompileOptions &how, Run &run) const {
   run.loaded = loadText(path, std::move(program));
   if (run.loaded->diagnostics.hasErrors())
     return ExitWrongProgram;
   Expected<std::unique_ptr<Runner>> runner =
-      Runner::make(*run.loaded->module, options, run.loaded->diagnostics);
+      Runner::make(*run.loaded->module, how, run.loaded->diagnostics);
   if (!runner)
     return exitOf(runner.takeError());
   if (!*runner)
@@ -65,8 +65,11 @@ std::unique_ptr<Recording> Recording::make(StringRef path, std::string text, con
   options.instance.observe = options.instance.trace = true;
   auto result =
       std::unique_ptr<Recording>(new Recording(path, std::move(text), call, std::move(options)));
-  code = result->record(result->text, result->run);
+  code = result->record(result->text, result->options, result->run);
   result->run.loaded->print(/*json=*/false);
+  std::vector<unsigned> written;
+  if (code == ExitSuccess)
+    code = findWritten(*result->run.runner, call.outFiles, written);
   if (code != ExitSuccess)
     return nullptr;
   result->putInOrder();
@@ -99,17 +102,23 @@ void Recording::putInOrder() {
   llvm::sort(printed);
 }
 
+ExitCode Recording::tellFailure() const {
+  if (std::optional<std::string> failed = run.observed->failure())
+    return exitOf(make_error<FailedAssertion>(std::move(*failed)));
+  if (!run.failure.empty())
+    return exitOf(make_error<LaunchError>(LaunchError::WrongResult, run.failure));
+  return ExitSuccess;
+}
+
 ExitCode Recording::finish() const {
+  if (ExitCode code = tellFailure(); code != ExitSuccess)
+    return code;
   std::vector<unsigned> written;
   if (ExitCode code = findWritten(*run.runner, call.outFiles, written); code != ExitSuccess)
     return code;
   Expected<std::vector<bench::Tensor>> results = run.launch->read(written);
   if (!results)
     return exitOf(results.takeError());
-  if (std::optional<std::string> failed = run.observed->failure())
-    return exitOf(make_error<FailedAssertion>(std::move(*failed)));
-  if (!run.failure.empty())
-    return exitOf(make_error<LaunchError>(LaunchError::WrongResult, run.failure));
   return writeResults(*run.runner, written, *results, call.outFiles);
 }
 
@@ -205,11 +214,15 @@ std::vector<Recording::Index> Recording::equationIndices(size_t statement) const
       break;
     if (points.kind() != Observation::Points || begin(&points - all.data()) != own.span.begin)
       continue;
-    for (auto [number, axis] : enumerate(points.observation().statement.axes))
-      if (!axis.name.empty() && none_of(own.axes, [&](const Observation::Axis &outer) {
-            return outer.name == axis.name;
-          }))
+    StringMap<unsigned> outer; // a call in a loop may bring the name twice
+    for (const Observation::Axis &axis : own.axes)
+      ++outer[axis.name];
+    for (auto [number, axis] : enumerate(points.observation().statement.axes)) {
+      if (unsigned &left = outer[axis.name])
+        --left;
+      else if (!axis.name.empty())
         result.push_back({axis.name, points.range(number).first, points.range(number).second});
+    }
   }
   return result;
 }
@@ -282,11 +295,17 @@ Expected<std::unique_ptr<Recording::Look>> Recording::lookBefore(size_t statemen
     }
     shown += ranges;
   }
-  std::string program = this->text;
+  // In a kernel that is called twice the statement stands once: it looks in this call alone, whose
+  // sizes the ranges are of.
+  std::string print = "print(" + shown + "); ", program = this->text;
   uint32_t place = begin(statement);
-  program.insert(place, "print(" + shown + "); ");
+  program.insert(place, print);
+  CompileOptions how = options;
+  how.instance.look = {place, run.observed->statements()[statement].observation().statement.calls};
+  for (uint32_t &call : how.instance.look->calls)
+    call += call >= place ? print.size() : 0;
   auto look = std::make_unique<Look>();
-  ExitCode code = record(std::move(program), look->run);
+  ExitCode code = record(std::move(program), how, look->run);
   if (code == ExitWrongProgram)
     return refuse(firstError(look->run.loaded->diagnostics));
   if (code != ExitSuccess)
@@ -305,20 +324,23 @@ Expected<std::unique_ptr<Recording::Look>> Recording::lookBefore(size_t statemen
     }
     // The others are those of the recording.
     isNew = true;
-    if (begin(before) == place)
-      look->prints[before] = group;
-    ++before;
+    if (before++ == statement)
+      look->prints = group;
   }
   return std::move(look);
 }
 
-/// Pairs of axes of the same name: of what is shown, and of where it is shown.
+/// Pairs of axes of the same name: of what is shown, and of where it is shown. Where a loop around
+/// a call and one in the kernel have one name, the outer axis comes first in both.
 static std::vector<std::pair<size_t, size_t>> commonAxes(const Seen &shown, const Seen &stopped) {
   std::vector<std::pair<size_t, size_t>> result;
+  std::set<size_t> paired;
   for (auto [mine, axis] : enumerate(shown.observation().statement.axes))
     for (auto [theirs, other] : enumerate(stopped.observation().statement.axes))
-      if (!axis.name.empty() && axis.name == other.name)
+      if (!axis.name.empty() && axis.name == other.name && paired.insert(theirs).second) {
         result.push_back({mine, theirs});
+        break;
+      }
   return result;
 }
 
@@ -329,7 +351,7 @@ Expected<std::string> Recording::look(const Stop &stop, StringRef text, const Po
     return look.takeError();
   std::string result;
   std::vector<int64_t> here = seen(stop).indices(stop.moment.element);
-  for (size_t number : (*look)->prints[stop.statement]) {
+  for (size_t number : (*look)->prints) {
     const Seen &shown = (*look)->run.observed->statements()[number];
     auto common = commonAxes(shown, seen(stop));
     unsigned count = 0;
@@ -355,22 +377,20 @@ Expected<std::string> Recording::look(const Stop &stop, StringRef text, const Po
 
 Expected<std::map<size_t, Recording::Point>> Recording::holdsAt(unsigned wanted,
                                                                 StringRef condition) const {
-  // A kernel that is called twice has its statements twice, with the same text.
-  const Stop *first = nullptr;
+  // A kernel that is called twice has its statements twice, with the same text. Of several in the
+  // line it is the first.
+  std::optional<uint32_t> first;
   std::map<size_t, std::vector<size_t>> stopsOf;
   for (auto [number, stop] : enumerate(order))
-    if (!isFailure(stop) && line(stop) == wanted) {
-      first = first ? first : &stop;
-      stopsOf[stop.statement].push_back(number);
-    }
+    if (!isFailure(stop) && line(stop) == wanted)
+      if (first = first.value_or(begin(stop.statement)); *first == begin(stop.statement))
+        stopsOf[stop.statement].push_back(number);
   std::map<size_t, Point> result;
-  if (!first)
-    return result;
-  Expected<std::unique_ptr<Look>> look = lookBefore(first->statement, condition, {});
-  if (!look)
-    return look.takeError();
-  for (const auto &[statement, stops] : stopsOf)
-    for (size_t print : (*look)->prints[statement]) {
+  for (const auto &[statement, stops] : stopsOf) {
+    Expected<std::unique_ptr<Look>> look = lookBefore(statement, condition, {});
+    if (!look)
+      return look.takeError();
+    for (size_t print : (*look)->prints) {
       const Seen &shown = (*look)->run.observed->statements()[print];
       auto common = commonAxes(shown, run.observed->statements()[statement]);
       std::map<std::vector<int64_t>, Point> holds; // by the values of the common axes
@@ -399,5 +419,6 @@ Expected<std::map<size_t, Recording::Point>> Recording::holdsAt(unsigned wanted,
           result.emplace(number, found->second);
       }
     }
+  }
   return result;
 }

@@ -71,7 +71,9 @@ public:
   size_t around(const Stop &stop, bool leave) const;
   unsigned calls(const Stop &stop) const;
 
-  /// Shows or stores the results. The exit code of the run.
+  /// Says on standard error what is wrong with the results. The exit code of the run.
+  ExitCode tellFailure() const;
+  /// Does that, or shows or stores the results.
   ExitCode finish() const;
   const std::string &failure() const { return run.failure; }
 
@@ -86,14 +88,14 @@ private:
   };
   Recording(llvm::StringRef path, std::string text, const RunCall &call, CompileOptions options)
       : path(path), text(std::move(text)), call(call), options(std::move(options)) {}
-  ExitCode record(std::string program, Run &run) const;
+  ExitCode record(std::string program, const CompileOptions &how, Run &run) const;
   void putInOrder();
   uint32_t begin(size_t statement) const {
     return run.observed->statements()[statement].observation().statement.span.begin;
   }
   struct Look {
     Run run;
-    std::map<size_t, std::vector<size_t>> prints; // by statement of the recording
+    std::vector<size_t> prints; // statements of that run
   };
   llvm::Expected<std::unique_ptr<Look>> lookBefore(size_t statement, llvm::StringRef text,
                                                    const Point &point) const;

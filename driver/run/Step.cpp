@@ -74,7 +74,7 @@ private:
   Recording::Point point; // of the equation
   std::vector<Breakpoint> breakpoints;
   unsigned nextNumber = 1;
-  bool isOver = false;
+  bool isOver = false, hasEnded = false;
   ExitCode failed = ExitSuccess, ended = ExitSuccess;
 };
 } // namespace
@@ -133,6 +133,7 @@ void Walk::show(StringRef why) {
 void Walk::end() {
   outs() << "the end\n";
   outs().flush();
+  hasEnded = true;
   ended = recording.finish();
   outs().flush();
 }
@@ -388,7 +389,9 @@ ExitCode Walk::run() {
       obey(command);
   }
   outs().flush();
-  return worse(ended, failed);
+  if (!hasEnded)
+    ended = recording.tellFailure();
+  return ended != ExitSuccess ? ended : failed;
 }
 
 ExitCode stepThrough(const Recording &recording, unsigned points) {

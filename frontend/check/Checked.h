@@ -259,8 +259,9 @@ struct StateDef {
 /// Equations write it, one element for each point, to tensors that exist for that alone.
 struct Observation {
   enum Kind { Print, Assert, Watch, Reach, Points } kind = Print;
-  Span span;           // of the statement
-  std::string message; // Assert: what it says, without quotes
+  Span span;                   // of the statement
+  std::vector<uint32_t> calls; // where the calls of kernels begin that lead to it, outermost first
+  std::string message;         // Assert: what it says, without quotes
   /// Of the tensors, loops around the statement first. `lo` is the index of element 0.
   struct Axis {
     std::string name; // empty: the dim of a tensor that is printed whole
@@ -274,6 +275,7 @@ struct Observation {
   struct Value {
     std::string text;               // `h[i, j]`, or a text that is printed
     const Tensor *tensor = nullptr; // null: a text
+    const Tensor *isRead = nullptr; // where it is true there is such a value; null: everywhere
   };
   std::vector<Value> values;
   /// When it runs: for the statements around it and itself, outermost first, the place in the body

@@ -41,6 +41,13 @@ struct InstanceOptions {
   enum class Watch { Nothing, Nan, NonFinite } watch = Watch::Nothing;
   /// Notes when each statement of the program is reached (Observation::Reach). Needs `observe`.
   bool trace = false;
+  /// The statement `print` that begins at this place of the program's file looks where these calls
+  /// lead to it alone (Observation::calls).
+  struct Look {
+    uint32_t place = 0;
+    std::vector<uint32_t> calls;
+  };
+  std::optional<Look> look;
 };
 
 } // namespace tegula

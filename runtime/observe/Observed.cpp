@@ -31,11 +31,15 @@ Expected<Seen> Seen::read(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
   };
   if (Error error = take(observation.happened))
     return std::move(error);
-  for (std::optional<unsigned> argument : observation.values) {
-    result.valueTensors.push_back(argument ? std::optional(result.tensors.size()) : std::nullopt);
-    if (argument)
+  for (const KernelObservation::Value &value : observation.values) {
+    auto &[number, isRead] = result.valueTensors.emplace_back();
+    for (auto [argument, tensor] : {std::pair(value.argument, &number), {value.isRead, &isRead}}) {
+      if (!argument)
+        continue;
+      *tensor = result.tensors.size();
       if (Error error = take(*argument))
         return std::move(error);
+    }
   }
   auto valueOf = [&](const IndexVar &var) -> std::optional<int64_t> {
     for (auto [spec, value] : zip(kernel.checks->sizes(), sizes))
@@ -57,9 +61,11 @@ Expected<Seen> Seen::read(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
   return result;
 }
 
-bool Seen::happenedAt(int64_t element) const {
-  return loadInteger(tensors.front().dtype, tensors.front().bytes.data(), element) != 0;
+bool Seen::isTrueAt(const Data &tensor, int64_t element) {
+  return loadInteger(tensor.dtype, tensor.bytes.data(), element) != 0;
 }
+
+bool Seen::happenedAt(int64_t element) const { return isTrueAt(tensors.front(), element); }
 
 std::vector<int64_t> Seen::indices(int64_t element) const {
   std::vector<int64_t> result(extents.size());
@@ -141,11 +147,14 @@ std::vector<Seen::Value> Seen::valueList(int64_t element) const {
       whole += (whole.empty() ? "[" : ", ") + std::to_string(index);
   whole += whole.empty() ? "" : "]";
   std::vector<Value> result;
-  for (auto [value, number] : zip(of->statement.values, valueTensors)) {
+  for (auto [value, numbers] : zip(of->statement.values, valueTensors)) {
+    auto [number, isRead] = numbers;
     if (!number) {
       result.push_back({value.text, std::nullopt});
       continue;
     }
+    if (isRead && !isTrueAt(tensors[*isRead], element))
+      continue;
     const Data &tensor = tensors[*number];
     result.push_back({value.text + whole, elementText(tensor.dtype, tensor.bytes.data(), element)});
   }

@@ -67,12 +67,16 @@ private:
     std::vector<char> bytes;
   };
   Moment momentOf(int64_t element) const;
+  static bool isTrueAt(const Data &tensor, int64_t element);
   bool happenedAt(int64_t element) const;
 
   const KernelObservation *of = nullptr;
   std::vector<int64_t> lows, extents;
-  std::vector<Data> tensors; // `happened`, then those of the values that have one
-  std::vector<std::optional<unsigned>> valueTensors;
+  std::vector<Data> tensors; // `happened`, then those of the values
+  struct ValueTensors {
+    std::optional<size_t> value, isRead; // see Observation::Value
+  };
+  std::vector<ValueTensors> valueTensors;
   int64_t elements = 0, happenings = 0;
 };
 

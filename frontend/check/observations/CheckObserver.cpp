@@ -20,6 +20,14 @@
 using namespace tegula;
 using namespace tegula::checked;
 
+std::vector<uint32_t> tegula::callsAround(const CheckContext &ctx) {
+  std::vector<uint32_t> calls;
+  for (const Expansion &expansion : ctx.expansions)
+    if (expansion.isKernel)
+      calls.push_back(expansion.call.begin);
+  return calls;
+}
+
 Observer::Observer(CheckContext &ctx, Span span, llvm::StringRef word)
     : ctx(ctx), span(span), word(word), out(&ctx.program->stmts.emplace_back()) {
   out->kind = Stmt::Observe;
@@ -54,8 +62,9 @@ std::vector<unsigned> Observer::axesOf(llvm::ArrayRef<Seen> seen, const Expr *ha
                                        llvm::ArrayRef<const Var *> own, const Expr *guard) {
   std::vector<unsigned> axes;
   for (const Seen &one : seen)
-    if (one.value)
-      addAxes(axes, one.value);
+    for (const Expr *part : {one.value, one.isRead})
+      if (part)
+        addAxes(axes, part);
   addAxes(axes, happened);
   if (guard)
     addAxes(axes, guard);
@@ -122,6 +131,7 @@ bool Observer::observeAlong(Observation observation, llvm::ArrayRef<Seen> seen,
                             const Expr *happened, llvm::ArrayRef<const Var *> own,
                             const Expr *guard, std::vector<unsigned> axes) {
   observation.span = span;
+  observation.calls = callsAround(ctx);
   std::vector<IndexExpr> subscripts, dims;
   for (const Var *var : ctx.activeVars) {
     if (!llvm::is_contained(axes, var->id))
@@ -137,7 +147,8 @@ bool Observer::observeAlong(Observation observation, llvm::ArrayRef<Seen> seen,
   observation.happened = write(happened, own, subscripts, guard, dims);
   for (const Seen &one : seen)
     observation.values.push_back(
-        {one.text, one.value ? write(one.value, own, subscripts, guard, dims) : nullptr});
+        {one.text, one.value ? write(one.value, own, subscripts, guard, dims) : nullptr,
+         one.isRead ? write(one.isRead, own, subscripts, guard, dims) : nullptr});
   out->observations.push_back(&ctx.program->observations.emplace_back(std::move(observation)));
   return true;
 }
@@ -162,10 +173,16 @@ void tegula::markReached(CheckContext &ctx, const ast::Stmt &stmt) {
   case ast::Stmt::Precision:
   case ast::Stmt::Deterministic:
   case ast::Stmt::Distinct:
+  case ast::Stmt::Invariant:
   case ast::Stmt::Schedule:
   case ast::Stmt::Observe:
-    return;
-  default:
+    return; // nothing runs there
+  case ast::Stmt::Assign:
+  case ast::Stmt::State:
+  case ast::Stmt::Call:
+  case ast::Stmt::Parallel:
+  case ast::Stmt::ForTiles:
+  case ast::Stmt::For:
     break;
   }
   if (!ctx.options.trace || ctx.dry || ctx.inLibrary())

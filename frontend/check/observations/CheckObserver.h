@@ -18,8 +18,12 @@ using checked::Observation;
 /// A value to be looked at, and how messages name it.
 struct Seen {
   std::string text;
-  const Expr *value = nullptr; // null: a text of the program
+  const Expr *value = nullptr;  // null: a text of the program
+  const Expr *isRead = nullptr; // where it is true there is such a value; null: everywhere
 };
+
+/// Where the calls of kernels begin that lead to what is being checked, outermost first.
+std::vector<uint32_t> callsAround(const CheckContext &ctx);
 
 /// Makes observations of one statement, and the equations that write them.
 class Observer {

@@ -96,8 +96,9 @@ private:
   static void forEachTensor(Observation &one, llvm::function_ref<void(const Tensor *&)> visit) {
     visit(one.happened);
     for (Observation::Value &value : one.values)
-      if (value.tensor)
-        visit(value.tensor);
+      for (const Tensor **tensor : {&value.tensor, &value.isRead})
+        if (*tensor)
+          visit(*tensor);
   }
 
   void settleCall(Stmt &call, std::vector<Stmt *> &result, std::vector<Observation *> &observed) {
