@@ -206,6 +206,7 @@ def judged(hack: Hack) -> dict:
     task = TASKS[told.get("task", "scale")]
     request = {"task": task, "program": text, "secret": "s", "variants": found_variants(task),
                "time": {"turns": turns} if turns else None}
+    variants.warm()  # before the fork, as a worker does: seconds, which every child would spend anew
     outcome = child.run(candidates.evaluate, request, float(told.get("deadline", 120)), int(told.get("memory", 8 << 30)),
                             None)
     candidates.starter().end()

@@ -11,6 +11,7 @@ from tegula_eval import cli
 from tegula_eval.confine import child
 from tegula_eval.judge import candidates
 from tegula_eval.records.outcomes import outcome_record
+from tegula_eval.rule import variants
 from tegula_eval.suites import results
 
 # Enough work that a call takes longer than what stands around it.
@@ -40,6 +41,7 @@ def starter():
 def judged(program, task=TASK, turns=0, deadline=120, memory=8 << 30, **options):
     request = {"task": task, "program": program, "secret": "s", "seeds": 2, "bytes": 1 << 22, "flops": 1 << 24,
                "time": {"turns": turns} if turns else None, **options}
+    variants.warm()  # before the fork, as a worker does: seconds, which every child would spend anew
     outcome = child.run(candidates.evaluate, request, deadline, memory, None)
     candidates.starter().end()
     return outcome_record(outcome)

@@ -9,6 +9,7 @@ from conftest import TREE, module
 from tegula_eval.confine import child
 from tegula_eval.judge import candidates
 from tegula_eval.records.outcomes import outcome_record
+from tegula_eval.rule import variants
 
 spec = importlib.util.spec_from_file_location("honest", TREE / "bench" / "kernelbench" / "honest.py")
 honest = importlib.util.module_from_spec(spec)
@@ -67,6 +68,7 @@ def test_is_right(form, name, tmp_path_factory):
     assert honest.is_honest(TASKS[name], text)
     request = {"task": TASKS[name], "program": text, "secret": "s", "seeds": 2,
                "cache": str(tmp_path_factory.getbasetemp())}
+    variants.warm()  # before the fork, as a worker does: seconds, which every child would spend anew
     record = outcome_record(child.run(candidates.evaluate, request, 120, 8 << 30, None))
     candidates.starter().end()
     assert record["outcome"] == "right" and not record["flags"], record

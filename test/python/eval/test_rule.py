@@ -8,13 +8,14 @@ from tegula_eval.judge import evaluate
 from tegula_eval.judge.evaluate import distributions, judge_case
 from tegula_eval.program import runner
 from tegula_eval.records import summary
-from tegula_eval.rule import reference, verdict
+from tegula_eval.rule import reference, variants, verdict
 from tegula_eval.rule.reference import evaluate_reference, make_case
 from tegula_eval.timing import at_variant
 
 
 def judged(task, program, **options):
     request = {"task": task, "program": program, "secret": "rule", "bytes": 1 << 20, "flops": 1 << 24, **options}
+    variants.warm()  # before the fork, as a worker does: seconds, which every child would spend anew
     outcome = child.run(evaluate.evaluate, request, 120, 8 << 30)
     assert outcome["kind"] == "done", outcome
     return outcome["answer"]

@@ -16,6 +16,7 @@ from tegula_eval.judge import candidates, trial
 from tegula_eval.model.answers import NoProgram
 from tegula_eval.records import trial_table
 from tegula_eval.records.outcomes import outcome_record
+from tegula_eval.rule import variants
 from tegula_eval.timing.device_turns import DeviceTurns
 from tegula_eval.trial import languages
 
@@ -70,6 +71,7 @@ def judge(language, program, task=TASK, told=lambda stage: None, **options):
     candidates.starter()
     at = {"name": "own", "source": task, "changed": "", "bytes": 1 << 16, "flops": 0, "depth": 1.0}
     request = {"task": task, "program": program, "language": language, "secret": "s", "variants": [at], "time": None, **options}
+    variants.warm()  # before the fork, as a worker does: seconds, which every child would spend anew
     outcome = child.run(trial.evaluate, request, 120, 8 << 30, None, told)
     candidates.starter().end()
     return outcome
