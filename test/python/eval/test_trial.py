@@ -5,6 +5,7 @@ import json
 import pickle
 import threading
 import time
+import types
 
 import pytest
 import torch
@@ -343,3 +344,36 @@ def test_floats_that_a_parameter_does_not_hold():
 def test_extents_that_a_launch_does_not_have(given):
     with pytest.raises(nvrtc.CudaError, match="^k: the grid has one to three extents"):
         nvrtc.extents("k", "grid", given)
+
+
+class Driver:
+    """One kernel of three parameters, in place of a device's driver; notes what it is asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def cuFuncGetParamInfo(self, function, place, offset, size):
+        size._obj.value = (8, 4, 4)[min(place.value, 2)]
+        return int(place.value >= 3)
+
+    def __getattr__(self, name):
+        return lambda *arguments: self.asked.append((name, arguments)) or 0
+
+
+def test_launches(monkeypatch):
+    driver = Driver()
+    monkeypatch.setattr(nvrtc, "_driver", lambda: driver)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: types.SimpleNamespace(cuda_stream=0))
+    kernel = nvrtc.Kernel(None, "k")
+    kernel((5, 2), 256, None, 7, 0.5, shared=100 << 10)
+    (_, attribute), (name, launch) = driver.asked[1:]
+    assert attribute[1:] == (nvrtc.MAX_DYNAMIC_SHARED, 100 << 10) and name == "cuLaunchKernel"
+    assert launch[1:8] == (5, 2, 1, 256, 1, 1, 100 << 10)
+    kernel(5, (16, 16), None, 7, 0.5, cooperative=True)
+    assert [name for name, _ in driver.asked[3:]] == ["cuLaunchCooperativeKernel"]
+    for grid, block, number, shared, text in ((1 << 32, 1, 0, 0, "the grid has"), (1, 0, 0, 0, "the block has"),
+                                              (1, 1, 1 << 32, 0, "argument 1 is 4294967296"),
+                                              (1, 1, 0, 1 << 32, "shared is 4294967296"), (1, 1, 0, -1, "shared is -1")):
+        with pytest.raises(nvrtc.CudaError, match=f"^k: {text}"):
+            kernel(grid, block, None, number, 0.5, shared=shared)
+    assert len(driver.asked) == 4
