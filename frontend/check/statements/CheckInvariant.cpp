@@ -105,7 +105,8 @@ private:
   llvm::SmallVector<const Var *> around; // axes that the statement runs along, in any order
   llvm::SmallVector<const Var *> steps;  // of loops that are around all of that
   bool inBlock = false;
-  std::optional<Span> call; // of a kernel, the outermost
+  std::vector<const Stmt *> sums; // by `+=` in the block
+  std::optional<Span> call;       // of a kernel, the outermost
 
   /// The size that the range goes over, or null.
   const std::string *sizeOf(const Var &var) const {
@@ -165,6 +166,7 @@ private:
     if (stmt.kind == Stmt::Equation && stmt.accumulate && stmt.combine == Reduction::Sum &&
         isFloat(stmt.tensor->type))
       requireApart(stmt);
+    size_t sumsBefore = sums.size();
     for (const Expr *expr : {stmt.value, stmt.guard})
       if (expr)
         visit(*expr, stmt.span);
@@ -173,6 +175,8 @@ private:
     if (stmt.let && stmt.let->value)
       visit(*stmt.let->value, stmt.span);
     visit(stmt.body);
+    if (stmt.kind == Stmt::Parallel)
+      sums.resize(sumsBefore);
     visit(stmt.observing);
     around.truncate(before);
     steps.truncate(stepsBefore);
@@ -189,18 +193,46 @@ private:
   /// Points that differ along such a size add to different elements: what each element gets is
   /// added in an order of other indices alone.
   void requireApart(const Stmt &stmt) {
-    for (const Var *var : around)
-      if (sizeOf(*var) && !tellsApart(stmt, *var))
-        return report(stmt.span, "a sum by '+='", *var);
+    auto areApart = [&](llvm::ArrayRef<IndexExpr> subscripts) {
+      for (const Var *var : around)
+        if (sizeOf(*var) && !tellsApart(subscripts, *var)) {
+          report(stmt.span, "a sum by '+='", *var);
+          return false;
+        }
+      return true;
+    };
+    if (!areApart(stmt.subscripts) || !inBlock)
+      return;
+    // Points of a block run in any order, so rows of two of its statements stay apart too.
+    for (const Stmt *other : sums)
+      if (other->tensor == stmt.tensor && !areDisjoint(*other, stmt)) {
+        std::vector<IndexExpr> common;
+        for (auto [one, its] : llvm::zip_equal(stmt.subscripts, other->subscripts))
+          if (one == its)
+            common.push_back(one);
+        if (!areApart(common))
+          return;
+      }
+    sums.push_back(&stmt);
+  }
+
+  bool areDisjoint(const Stmt &a, const Stmt &b) {
+    auto imageOf = [&](const Stmt &stmt) {
+      return Image{domainOf(ctx, stmt.subscripts, /*withLoops=*/false, /*withPath=*/false),
+                   stmt.subscripts};
+    };
+    return llvm::all_of(a.subscripts, [&](const IndexExpr &one) { return hasKnownRange(one); }) &&
+           llvm::all_of(b.subscripts, [&](const IndexExpr &one) { return hasKnownRange(one); }) &&
+           ctx.prover->disjoint(imageOf(a), imageOf(b)).proved();
   }
 
   /// Whether no two points that differ along the axis write one element.
-  bool tellsApart(const Stmt &stmt, const Var &axis) {
+  bool tellsApart(llvm::ArrayRef<IndexExpr> subscripts, const Var &axis) {
     auto varies = [](const IndexExpr &expr, const Var &var) {
       return expr.uses(IndexVar::dim(var.id));
     };
     std::vector<IndexExpr> with, others;
-    for (const IndexExpr &subscript : stmt.subscripts)
+    for (const IndexExpr &subscript : subscripts)
       if (hasKnownRange(subscript))
         (varies(subscript, axis) ? with : others).push_back(subscript);
     // Those that other indices link to it say more together.
