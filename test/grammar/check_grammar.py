@@ -56,7 +56,8 @@ class Lark:
     name = "lark"
 
     def __init__(self, text):
-        self.parser = lark.Lark(text, parser="earley", lexer="basic", start="file")
+        # As the grammar's head says, without a tree made of what was recognised.
+        self.parser = lark.Lark(text, parser="earley", lexer="basic", start="file", ambiguity="forest")
 
     def accepts(self, text):
         try:
