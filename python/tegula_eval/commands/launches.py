@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
     from ..judge import own_sizes
     from ..program import runner
-    from ..program.binding import bind
+    from ..program.binding import BindingError, bind
     tasks = find_tasks(options.root, options.level, options.tasks)
     if not torch.cuda.is_available():
         raise TaskError("torch sees no CUDA device")
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             binding = bind(program.parameters, case)
             kernel = program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, "cuda", 1,
                                      precision=options.precision)
-        except runner.Refused as error:
+        except (runner.Refused, BindingError) as error:
             print(f"{task.key}: refused: {error}")
             status = 1
             continue

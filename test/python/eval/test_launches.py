@@ -4,6 +4,7 @@ from conftest import SCALE
 
 from tegula_eval import cli
 from tegula_eval.commands import launches
+from tegula_eval.judge import own_sizes
 
 
 def test_medians_of_each_launch():
@@ -27,3 +28,15 @@ def test_no_device(tmp_path, capsys, monkeypatch):
     (folder / "1_scale.py").write_text(SCALE)
     assert cli.main(["launches", f"--root={tmp_path}", f"--programs={tmp_path}"]) == 2
     assert "no CUDA device" in capsys.readouterr().err
+
+
+def test_a_parameter_that_is_nothing_of_the_module(tmp_path, capsys, monkeypatch):
+    make_case = own_sizes.make_case
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(own_sizes, "make_case", lambda source, seed, device: make_case(source, seed, "cpu"))
+    folder = tmp_path / "level1"
+    folder.mkdir()
+    (folder / "1_scale.py").write_text(SCALE)
+    (folder / "1_scale.tgl").write_text("kernel scale(x: f32[...], bias: f32[N]) -> (y: f32[...]) { y[...] = x[...] }\n")
+    assert cli.main(["launches", f"--root={tmp_path}", f"--programs={tmp_path}"]) == 1
+    assert "refused: 'bias'" in capsys.readouterr().out
