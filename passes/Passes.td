@@ -465,8 +465,8 @@ def GroupProductsPass : Pass<"tgl-group-products", "::tegula::tgl::KernelOp"> {
     *Why here*: epilogues are in the statement by now (tgl-fuse keeps products and sums over what they give apart for
     it), and axes are as they were written. For a GPU: a CPU's caches hold what rows after each other read.
     *Rounding*: none but that of a sum's order.
-    *Stops*: at sizes that are not known, at groups of fewer than 16 rows on average, at little work, and where the
-    result is no product for tensor cores.
+    *Stops*: at sizes that are not known, at groups of fewer than 16 rows on average (of two, where rows would read large
+    matrices of 16 bits again), at little work, and where the result is no product for tensor cores.
   }];
 }
 

@@ -257,3 +257,50 @@ tgl.kernel @filled(%x: !tgl.tensor<[4096, 512], bf16> {tgl.name = "x", tgl.role 
     }
   }
 }
+
+// -----
+
+// Two rows of each group are enough where their matrices are large, unless f32 had to be split into terms.
+// CHECK-LABEL: tgl.kernel @large
+// CHECK: tgl.temp "row"
+tgl.kernel @large(%x: !tgl.tensor<[128, 1024], bf16> {tgl.name = "x", tgl.role = "in"},
+                  %w: !tgl.tensor<[64, 1024, 1024], bf16> {tgl.name = "w", tgl.role = "in"},
+                  %e: !tgl.tensor<[128], i32> {tgl.name = "e", tgl.role = "in"},
+                  %y: !tgl.tensor<[128, 1024], bf16> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.launch "y" {
+    tgl.parallel (%n = 0 to 128, %m = 0 to 1024) {
+      %s = tgl.reduce sum (%k = 0 to 1024) -> f32 {
+        %a = tgl.read %x[%n, %k] : !tgl.tensor<[128, 1024], bf16>
+        %i = tgl.read %e[%n] : !tgl.tensor<[128], i32>
+        %g = arith.index_cast %i : i32 to index
+        %c = tgl.read %w[%g, %k, %m] checked "e[n]" : !tgl.tensor<[64, 1024, 1024], bf16>
+        %p = arith.mulf %a, %c : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %y[%n, %m] : f32, !tgl.tensor<[128, 1024], bf16>
+    }
+  }
+}
+
+// -----
+
+// CHECK-LABEL: tgl.kernel @terms
+// CHECK-NOT: tgl.temp
+tgl.kernel @terms(%x: !tgl.tensor<[128, 1024], f32> {tgl.name = "x", tgl.role = "in"},
+                  %w: !tgl.tensor<[64, 1024, 1024], f32> {tgl.name = "w", tgl.role = "in"},
+                  %e: !tgl.tensor<[128], i32> {tgl.name = "e", tgl.role = "in"},
+                  %y: !tgl.tensor<[128, 1024], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.launch "y" {
+    tgl.parallel (%n = 0 to 128, %m = 0 to 1024) {
+      %s = tgl.reduce sum (%k = 0 to 1024) -> f32 {
+        %a = tgl.read %x[%n, %k] : !tgl.tensor<[128, 1024], f32>
+        %i = tgl.read %e[%n] : !tgl.tensor<[128], i32>
+        %g = arith.index_cast %i : i32 to index
+        %c = tgl.read %w[%g, %k, %m] checked "e[n]" : !tgl.tensor<[64, 1024, 1024], f32>
+        %p = arith.mulf %a, %c : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %y[%n, %m] : f32, !tgl.tensor<[128, 1024], f32>
+    }
+  }
+}

@@ -16,9 +16,31 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// Rows of a group, on average, and products in all from where on the launches that sort rows are
-/// paid for.
-static constexpr int64_t minRowsOfGroup = 16, minWork = 1 << 22;
+/// Elements of one of the matrices; nothing where sizes are not known.
+static std::optional<int64_t> elementsOfMatrix(const GroupedProduct &product) {
+  int64_t elements = 1;
+  for (IndexExprAttr dim : ReadOp(product.chosen).getTensorType().getDims()) {
+    std::optional<int64_t> extent = dim.getExpr().asConstant();
+    if (!extent || llvm::MulOverflow(elements, *extent, elements))
+      return std::nullopt;
+  }
+  return elements / product.groups;
+}
+
+/// Whether the launches that sort rows are paid for: there are many rows of each group, and work,
+/// or rows would read matrices again that are more than those launches take the time of. Matrices
+/// of f32 are split into terms first, which is as much as reading them three times.
+static bool paysForSorting(const GroupedProduct &product, int64_t work) {
+  constexpr int64_t manyRows = 16, fewRows = 2, minWork = 1 << 22;
+  constexpr int64_t bytesOfLaunches = 64 << 20, termBits = 16;
+  int64_t rowsOfGroup = product.numRows / product.groups;
+  if (rowsOfGroup >= manyRows)
+    return work >= minWork;
+  int64_t bits = ReadOp(product.chosen).getTensorType().getElementType().getIntOrFloatBitWidth();
+  std::optional<int64_t> elements = elementsOfMatrix(product);
+  return rowsOfGroup >= fewRows && elements && bits <= termBits &&
+         *elements >= bytesOfLaunches * 8 / bits / (product.numRows - product.groups);
+}
 
 static std::optional<int64_t> extentOf(BlockArgument axis) {
   if (!axesOpOf(axis) || lowOf(axis).asConstant() != 0)
@@ -84,7 +106,7 @@ std::optional<GroupedProduct> tegula::matchGroupedProduct(ReduceOp reduce, bool 
       found = product;
   }
   std::optional<int64_t> work = workOf(reduce);
-  if (!found || !work || *work < minWork || found->numRows / found->groups < minRowsOfGroup ||
+  if (!found || !work || !paysForSorting(*found, *work) ||
       found->numRows > std::numeric_limits<int32_t>::max() / 2)
     return std::nullopt;
   return found;
