@@ -55,6 +55,36 @@ unsigned tegula::stepsTogether(const SteppedLoop &stepped, bool hasLanes) {
   return hasLanes ? together / 2 : together;
 }
 
+/// Whether each step that moves along memory by a constant writes an element of its own there.
+static bool isOwnOfStep(tgl::WriteOp write, tgl::ForOp loop) {
+  SmallVector<tgl::ValueExpr> places = write.getSubscriptExprs();
+  places.push_back(tgl::elementOffset(write.getTensorType(), places));
+  return any_of(places, [&](const tgl::ValueExpr &place) {
+    bool isPlain = none_of(place.operands(), [&](mlir::Value value) {
+      return value != loop.getLoopVar() && loop->isAncestor(value.getParentBlock()->getParentOp());
+    });
+    return isPlain && tgl::stepAlong(place, loop.getLoopVar()).value_or(0) != 0;
+  });
+}
+
+/// Whether steps may write in any order: no two of them replace one element, and none replaces what
+/// another adds to.
+static bool writesInAnyOrder(tgl::ForOp loop) {
+  DenseMap<mlir::Value, tgl::WriteOp> seen;
+  for (tgl::WriteOp write : loop.getBody().getOps<tgl::WriteOp>()) {
+    auto [other, isFirst] = seen.try_emplace(write.getTensor(), write);
+    tgl::WriteOp first = other->second;
+    if (first.getCombine() != write.getCombine())
+      return false;
+    if (write.getCombine())
+      continue;
+    bool isSamePlace = isFirst || equal(first.getSubscriptExprs(), write.getSubscriptExprs());
+    if (!isSamePlace || !isOwnOfStep(write, loop))
+      return false;
+  }
+  return true;
+}
+
 Matched<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
   if (loop.getIterArgs().size() != 1)
     return Mismatch{"the loop carries " + std::to_string(loop.getIterArgs().size()) +
@@ -69,6 +99,9 @@ Matched<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
     return Mismatch{"a step of the loop does not end by adding, multiplying or taking the larger "
                     "or smaller of what it carries",
                     "", loop};
+  if (!writesInAnyOrder(loop))
+    return Mismatch{"steps of the loop may write the same element, where the last one counts", "",
+                    loop};
   mlir::Value carried = loop.getIterArgs()[0];
   bool first = combine->getOperand(0) == carried;
   if (!first && combine->getOperand(1) != carried)
@@ -89,7 +122,7 @@ std::optional<AffineLoop> tegula::matchAffineLoop(tgl::ForOp loop) {
   std::optional<SteppedLoop> stepped = matchSteppedLoop(loop);
   mlir::Value carried = loop.getIterArgs()[0], next = loop.getYield().getValues()[0];
   auto add = next.getDefiningOp<mlir::arith::AddFOp>();
-  if (!stepped || !add || add->getParentOp() != loop)
+  if (!stepped || !add || add->getParentOp() != loop || !writesInAnyOrder(loop))
     return std::nullopt;
   auto isLate = [&](mlir::Value value) {
     return value == carried || is_contained(stepped->after, value.getDefiningOp());

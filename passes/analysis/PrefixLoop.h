@@ -28,14 +28,16 @@ unsigned stepsTogether(const SteppedLoop &stepped, bool hasLanes);
 /// Marks a loop that has work for data out of the ordinary alone: nothing waits for it.
 inline constexpr llvm::StringLiteral seldomAttribute = "seldom";
 
-/// One that carries a total: what is combined in each step does not depend on the total.
+/// One that carries a total: what is combined in each step does not depend on the total, and no two
+/// steps replace one element.
 struct PrefixLoop : SteppedLoop {
   mlir::Operation *combine = nullptr; ///< associative; of the total and `added`
   mlir::Value added;
 };
 Matched<PrefixLoop> matchPrefixLoop(tgl::ForOp loop);
 
-/// One that carries h, of f32, and goes on with `factor*h + added`, neither of which depends on h.
+/// One that carries h, of f32, and goes on with `factor*h + added`, neither of which depends on h;
+/// no two steps replace one element.
 struct AffineLoop : SteppedLoop {
   mlir::Value factor, added;
 };

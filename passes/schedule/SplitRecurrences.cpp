@@ -61,10 +61,13 @@ private:
     if (!affine || !loop.getResults()[0].use_empty())
       return std::nullopt;
     SmallVector<Operation *> again;
+    llvm::SetVector<Value> written = accessesOf(loop).writes;
     for (Operation &op : statement.getBody().front()) {
       if (&op == loop)
         continue;
-      if (op.getNumRegions() || isa<TempOp, WriteOp>(op))
+      auto read = dyn_cast<ReadOp>(op);
+      if (op.getNumRegions() || isa<TempOp, WriteOp>(op) ||
+          (read && written.contains(read.getTensor())))
         return std::nullopt;
       again.push_back(&op);
     }
@@ -186,8 +189,8 @@ private:
     Type wide = builder.getF64Type(), narrow = builder.getF32Type();
     Value one = number(narrow, 1), most = number(narrow, mostGrowth),
           unknown = number(narrow, std::numeric_limits<double>::infinity());
-    ForOp steps =
-        makeLoop(inside, of, made.part, {number(wide, 1), number(wide, 0), one, number(narrow, 0)});
+    ForOp steps = makeLoop(inside, of, made.part,
+                           {number(wide, 1), number(wide, -0.0), one, number(narrow, 0)});
     OpBuilder body = bodyOf(steps);
     IRMapping map(made.map);
     map.map(loop.getLoopVar(), steps.getLoopVar());
@@ -197,15 +200,17 @@ private:
     Value wideFactor = arith::ExtFOp::create(body, loc, wide, factor);
     Value added = arith::ExtFOp::create(body, loc, wide, map.lookupOrDefault(of.affine.added));
     Value product = arith::MulFOp::create(body, loc, wideFactor, steps.getIterArgs()[0]);
-    Value sum = arith::AddFOp::create(
-        body, loc, arith::MulFOp::create(body, loc, wideFactor, steps.getIterArgs()[1]), added);
+    Value scaled = arith::MulFOp::create(body, loc, wideFactor, steps.getIterArgs()[1]);
+    Value sum = arith::AddFOp::create(body, loc, scaled, added);
     // What any steps up to this one may make of a difference.
     Value growth = arith::MaximumFOp::create(
         body, loc, one,
         arith::MulFOp::create(body, loc, math::AbsFOp::create(body, loc, factor),
                               steps.getIterArgs()[2]));
-    Value distance =
-        math::AbsFOp::create(body, loc, arith::TruncFOp::create(body, loc, narrow, sum));
+    auto distanceOf = [&](Value value) -> Value {
+      return math::AbsFOp::create(body, loc, arith::TruncFOp::create(body, loc, narrow, value));
+    };
+    Value distance = arith::MaximumFOp::create(body, loc, distanceOf(scaled), distanceOf(sum));
     Value reach = arith::SelectOp::create(
         body, loc, arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OLE, growth, most),
         arith::MaximumFOp::create(body, loc, steps.getIterArgs()[3], distance), unknown);
