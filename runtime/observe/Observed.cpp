@@ -155,6 +155,11 @@ std::vector<Seen::Value> Seen::valueList(int64_t element) const {
     }
     if (isRead && !isTrueAt(tensors[*isRead], element))
       continue;
+    // An assertion has a value for each condition behind which it is read, and shows it once.
+    bool isShown = kind() == Observation::Assert &&
+                   any_of(result, [&](const Value &one) { return one.text == value.text; });
+    if (isShown)
+      continue;
     const Data &tensor = tensors[*number];
     result.push_back({value.text + whole, elementText(tensor.dtype, tensor.bytes.data(), element)});
   }

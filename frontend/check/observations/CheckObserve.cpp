@@ -375,12 +375,17 @@ void ObservationChecker::seeNames(const ast::Expr &e) {
     isPart = entity && entity->kind != Entity::Index && entity->kind != Entity::Poison;
   }
   if (isPart) {
-    if (known.insert(ctx.text(e.span)).second)
-      if (std::optional<Seen> one = see(e)) {
-        if (ctx.path.size() != pathAround)
-          one->isRead = pathGuard(ctx);
-        seen.push_back(std::move(*one));
-      }
+    // Behind a condition it may be read where another condition stands before it, too.
+    bool isEverywhere = ctx.path.size() == pathAround;
+    if (known.contains(ctx.text(e.span)))
+      return;
+    if (isEverywhere)
+      known.insert(ctx.text(e.span));
+    if (std::optional<Seen> one = see(e)) {
+      if (!isEverywhere)
+        one->isRead = pathGuard(ctx);
+      seen.push_back(std::move(*one));
+    }
     return;
   }
   seeOperands(e);

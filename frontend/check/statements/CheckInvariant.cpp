@@ -170,6 +170,9 @@ private:
     for (const Expr *expr : {stmt.value, stmt.guard})
       if (expr)
         visit(*expr, stmt.span);
+    for (const IndexExpr &subscript : stmt.subscripts)
+      visitData(subscript, stmt.span);
+    visitRanges(stmt.vars, stmt.span);
     if (stmt.state && stmt.state->init)
       visit(*stmt.state->init, stmt.span);
     if (stmt.let && stmt.let->value)
@@ -288,13 +291,23 @@ private:
       inside(each);
     if (expr.let)
       inside(expr.let->value);
-    auto visitData = [&](const IndexExpr &index) {
-      for (const IndexVar &each : index.variables())
-        if (!each.isSymbol())
-          inside(program.vars[each.position()].data);
-    };
-    llvm::for_each(expr.subscripts, visitData);
-    visitData(expr.index);
+    for (const IndexExpr &subscript : expr.subscripts)
+      visitData(subscript, statement);
+    visitData(expr.index, statement);
+    visitRanges(expr.vars, statement);
+  }
+
+  /// What is computed for a subscript, or for the end of a range.
+  void visitData(const IndexExpr &index, Span statement) {
+    for (const IndexVar &each : index.variables())
+      if (!each.isSymbol())
+        if (const Expr *data = program.vars[each.position()].data)
+          visit(*data, statement);
+  }
+  void visitRanges(llvm::ArrayRef<const Var *> vars, Span statement) {
+    for (const Var *var : vars)
+      for (const IndexExpr *end : {&var->lo, &var->hi})
+        visitData(*end, statement);
   }
 
   static bool hasRoundings(const Expr &expr) {
