@@ -118,7 +118,7 @@ static tgl::TglTensorType typeInShared(tgl::TempOp temp) {
   std::optional<int64_t> row = type.getDims().back().getExpr().asConstant();
   int64_t bytes = storageBytes(type.getElementType());
   bool hasWholeRows = !all_of(temp->getUsers(), llvm::IsaPred<tgl::ReadOp, tgl::WriteOp>);
-  if (!row || *row * bytes % lineBytes || hasWholeRows)
+  if (!row || *row < 1 || *row * bytes % lineBytes || hasWholeRows)
     return type;
   bool meets = any_of(temp->getUsers(), [&](mlir::Operation *user) {
     auto read = dyn_cast<tgl::ReadOp>(user);

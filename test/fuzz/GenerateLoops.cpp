@@ -94,6 +94,7 @@ private:
   void factorisation();
   void elementwise();
   void neighbours();
+  void blockSteps();
 
   Random &random;
   GeneratedProgram program;
@@ -293,12 +294,52 @@ void LoopGenerator::neighbours() {
   output("y", withBatch({"D"}));
 }
 
+/// Points of a block that each carry a number through many steps, for parts and tiles of steps
+/// (tgl-split-recurrences, tgl-split-scans): steps write elements of their own, replace one of
+/// which the last counts, or what was read before the loop.
+void LoopGenerator::blockSteps() {
+  program.sizes.front().second = random.pick<int64_t>({1, 7, 131, 515, 1031});
+  size("D", {1, 2, 5, 16, 33});
+  enum { Own, Last, Shared, Twice, ReadBefore };
+  int64_t form = random.below(5);
+  std::string b = batch("b, ");
+  bool isTurned = random.chance(30);
+  input("x", isTurned ? withBatch({"D", "T"}) : withBatch({"T", "D"}));
+  input("f", withBatch({"T", "D"}));
+  if (form == ReadBefore) {
+    GeneratedTensor changing = tensor("h", "f32", withBatch({"T", "D"}));
+    changing.isInout = true;
+    program.inputs.push_back(changing);
+    program.outputs.push_back(changing);
+    parameters += ", h: inout f32" + list(withBatch({"T", "D"}));
+  }
+  line("y[" + b + (form == Last ? "d] = 0" : "t, d] = 0"));
+  line("parallel " + batch("b in B, ") + "d in D {");
+  indent += 2;
+  if (form == ReadBefore)
+    line("w = h[" + b + "0, d]");
+  line("state a = " + pick({"0.0", "1.0"}));
+  beginLoop("T");
+  std::string factor = form == ReadBefore ? "w" : "f[" + b + "t, d]",
+              added = "x[" + b + (isTurned ? "d, t]" : "t, d]");
+  line(random.chance(60) ? "a = clamp(floor(" + factor + "), min=-1, max=1)*a + " + added
+                         : "a = a + " + added);
+  line("y[" + b + (form == Last ? "d" : form == Shared ? "t // 50, d" : "t, d") + "] = a");
+  if (form == Twice)
+    line("y[" + b + "0, d] = 2*a");
+  if (form == ReadBefore)
+    line("h[" + b + "t, d] = a");
+  endLoop();
+  endLoop();
+  output("y", form == Last ? withBatch({"D"}) : withBatch({"T", "D"}));
+}
+
 GeneratedProgram LoopGenerator::generate() {
   hasBatch = random.chance(80);
   size("T", {0, 1, 2, 3, 7, 31, 33});
   if (hasBatch)
     size("B", {1, 2, 3, 5, 7});
-  switch (random.below(7)) {
+  switch (random.below(8)) {
   case 0:
     bestPath();
     break;
@@ -316,6 +357,9 @@ GeneratedProgram LoopGenerator::generate() {
     break;
   case 5:
     linearState();
+    break;
+  case 6:
+    blockSteps();
     break;
   default:
     neighbours();
