@@ -55,15 +55,16 @@ unsigned tegula::stepsTogether(const SteppedLoop &stepped, bool hasLanes) {
   return hasLanes ? together / 2 : together;
 }
 
-/// Whether each step that moves along memory by a constant writes an element of its own there.
+/// Whether each step writes an element of its own: the place moves by a constant, or data choose
+/// it, as where elements are compacted.
 static bool isOwnOfStep(tgl::WriteOp write, tgl::ForOp loop) {
   SmallVector<tgl::ValueExpr> places = write.getSubscriptExprs();
   places.push_back(tgl::elementOffset(write.getTensorType(), places));
   return any_of(places, [&](const tgl::ValueExpr &place) {
-    bool isPlain = none_of(place.operands(), [&](mlir::Value value) {
+    bool isChosen = any_of(place.operands(), [&](mlir::Value value) {
       return value != loop.getLoopVar() && loop->isAncestor(value.getParentBlock()->getParentOp());
     });
-    return isPlain && tgl::stepAlong(place, loop.getLoopVar()).value_or(0) != 0;
+    return isChosen || tgl::stepAlong(place, loop.getLoopVar()).value_or(0) != 0;
   });
 }
 

@@ -66,7 +66,7 @@ def main():
             run("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error")
 
         # The program that docs/c-api.md shows, with a compiler's own commands.
-        [shown] = re.findall(r"```cpp\n(.*?)```", pathlib.Path(args.source, "docs/c-api.md").read_text(), re.S)
+        shown, *_ = re.findall(r"```cpp\n(.*?)```", pathlib.Path(args.source, "docs/c-api.md").read_text(), re.S)
         includes, lines = shown.split("\n\n", 1)
         source = pathlib.Path(folder, "shown.cpp")
         source.write_text(f"{includes}\nint main() {{\n{lines}\nreturn y == std::vector<float>(8, 2.0f) ? 0 : 1;\n}}\n")
