@@ -149,6 +149,8 @@ def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelO
     their maximum.
     With `keep-exponentials`, softmax computes each exp once, in a statement of its own: worth it where
     a row stays in a cache, as on a CPU, and lies together in memory.
+    With `correct-variances`, a sum of differences more corrects a variance: worth it where sums are added in few lanes, as on
+    a CPU, whose mean is off by more.
     With `keep-log-sum-exps`, a logsumexp stays whose columns are those of a product that strategy `product-reduction`
     takes: of what a block has computed of the product it keeps the maximum and the sum, and stores nothing.
     *Rounding*: defines it; the order of operations is PyTorch's.
@@ -156,6 +158,8 @@ def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelO
   }];
   let options = [Option<"keepExponentials", "keep-exponentials", "bool", /*default=*/"false",
                         "compute the exponentials of softmax once">,
+                 Option<"correctVariances", "correct-variances", "bool", /*default=*/"false",
+                        "take off what rounding of the mean adds to a variance">,
                  Option<"keepLogSumExps", "keep-log-sum-exps", "bool", /*default=*/"false",
                         "leave a logsumexp of a product's columns">,
                  Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,

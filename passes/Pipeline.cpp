@@ -123,6 +123,7 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   // ...and is one reduction. Else fewer kinds of reductions, no scans.
   ExpandReductionsPassOptions expandOptions;
   expandOptions.keepExponentials = !options.target.isGpu();
+  expandOptions.correctVariances = !options.target.isGpu();
   expandOptions.keepLogSumExps = reducesProducts;
   expandOptions.target = options.target.text();
   expandOptions.tensorTile = options.tensorTile;

@@ -121,8 +121,11 @@ static Value expandMean(ReduceOp op) {
   return arith::DivFOp::create(values.at(), op.getLoc(), sum, count);
 }
 
-/// The mean first: differences from it are small, their squares lose nothing.
-static Value expandVar(ReduceOp op) {
+/// The mean first: differences from it are small, their squares lose nothing. `corrects`: the sum
+/// of the differences, which would be 0, says what the mean is off by (T. F. Chan, G. H. Golub, R.
+/// J. LeVeque, "Algorithms for computing the sample variance", 1983, the corrected two-pass
+/// algorithm).
+static Value expandVar(ReduceOp op, bool corrects) {
   Sequence values(op);
   OpBuilder &builder = values.at();
   Location loc = op.getLoc();
@@ -133,10 +136,19 @@ static Value expandVar(ReduceOp op) {
     Value difference = arith::SubFOp::create(inner, loc, value, mean);
     return arith::MulFOp::create(inner, loc, difference, difference).getResult();
   });
+  Value zero = constant(builder, loc, op.getType(), 0);
+  if (corrects) {
+    Value off = values.reduce(ReduceKind::Sum, op.getType(), [&](OpBuilder &inner, Value value) {
+      return arith::SubFOp::create(inner, loc, value, mean).getResult();
+    });
+    Value excess =
+        arith::DivFOp::create(builder, loc, arith::MulFOp::create(builder, loc, off, off), count);
+    squares = arith::MaximumFOp::create(builder, loc,
+                                        arith::SubFOp::create(builder, loc, squares, excess), zero);
+  }
   if (op.getUnbiased()) {
     // With one point 0/0 is nan; with none it is 0/-1, hence the maximum.
-    Value one = constant(builder, loc, op.getType(), 1),
-          zero = constant(builder, loc, op.getType(), 0);
+    Value one = constant(builder, loc, op.getType(), 1);
     count = arith::MaximumFOp::create(builder, loc, arith::SubFOp::create(builder, loc, count, one),
                                       zero);
   }
@@ -253,13 +265,13 @@ static void storeLongBody(Operation *op, Prover &prover) {
 }
 
 /// The same value from simpler reductions, built before `op`; null where `op` is simple.
-static Value expand(Operation *op, Prover *keep) {
+static Value expand(Operation *op, Prover *keep, bool correctsVariances) {
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     switch (reduce.getKind()) {
     case ReduceKind::Mean:
       return expandMean(reduce);
     case ReduceKind::Var:
-      return expandVar(reduce);
+      return expandVar(reduce, correctsVariances);
     case ReduceKind::LogSumExp:
       return expandLogSumExp(reduce);
     default:
@@ -300,7 +312,7 @@ struct ExpandReductionsPass
       if (!isExpanded(op) || isKept(op, *machine))
         continue;
       storeLongBody(op, prover);
-      if (Value value = expand(op, keepExponentials ? &prover : nullptr)) {
+      if (Value value = expand(op, keepExponentials ? &prover : nullptr, correctVariances)) {
         op->getResult(0).replaceAllUsesWith(value);
         op->erase();
         count("reductions expanded");

@@ -15,9 +15,7 @@ import sys
 import tempfile
 
 DISTRIBUTIONS = ["normal(0, 100000000)", "normal(10000, 1)"]
-# A variance about a mean of 10,000 loses the square of what the mean is off by: 5.3 bits where a processor adds in vectors
-# of 8, less than 5 where it does in vectors of 16.
-TIMES, BITS = 8, 6
+TIMES, BITS = 8, 5
 
 # What is not held against PyTorch: the kernel, the distribution, why.
 OTHERWISE = [

@@ -107,3 +107,12 @@ tgl.kernel @softmax_kept(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role 
     tgl.write %0, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
   }
 }
+
+// What the mean is off by, which the sum of differences says, is taken off a variance.
+// RUN: tegula-opt %s --tgl-expand-reductions=correct-variances=true | FileCheck %s --check-prefix=OFF
+// OFF-LABEL: tgl.kernel @var
+// OFF-COUNT-2: tgl.reduce sum
+// OFF: %[[OFF:.*]] = tgl.reduce sum
+// OFF: %[[SQUARE:.*]] = arith.mulf %[[OFF]], %[[OFF]]
+// OFF: %[[EXCESS:.*]] = arith.divf %[[SQUARE]], %{{.*}}
+// OFF: arith.subf %{{.*}}, %[[EXCESS]]
