@@ -198,8 +198,9 @@ def WriteOp : Tgl_Op<"write", [AttrSizedOperandSegments, IndexedOp]> {
     `y[...] += v` in f32 or wider, in any order; with `max` or `min` the larger or the
     smaller of both stays, of floats NaN where one is; with `any` all points that meet write the same
     value, which stays. `if %c` and `checked` as in `tgl.read`: a bad write is
-    dropped and reported. No two points of a kernel write one element, except in these four ways. An attribute
-    `distinct` names the data of which the program says that they keep points apart, for checked mode.
+    dropped and reported. No two points of a kernel write one element, except in these four ways. Steps of a
+    loop may, and the last one counts; an attribute `apart` says that these do not. An attribute `distinct`
+    names the data of which the program says that they keep points apart, for checked mode.
     `tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f16>`, `tgl.write max %v, %y[%i] : ...`.
   }];
   let arguments = (ins Tgl_Scalar:$value, Arg<TglTensorType, "", [MemWrite]>:$tensor,

@@ -55,17 +55,18 @@ unsigned tegula::stepsTogether(const SteppedLoop &stepped, bool hasLanes) {
   return hasLanes ? together / 2 : together;
 }
 
-/// Whether each step writes an element of its own: the place moves by a constant, or data choose
-/// it, as where elements are compacted.
+/// Whether each step writes an element of its own: the place moves by a constant, or the write was a
+/// point's of a `parallel`.
 static bool isOwnOfStep(tgl::WriteOp write, tgl::ForOp loop) {
   SmallVector<tgl::ValueExpr> places = write.getSubscriptExprs();
   places.push_back(tgl::elementOffset(write.getTensorType(), places));
-  return any_of(places, [&](const tgl::ValueExpr &place) {
+  bool moves = any_of(places, [&](const tgl::ValueExpr &place) {
     bool isChosen = any_of(place.operands(), [&](mlir::Value value) {
       return value != loop.getLoopVar() && loop->isAncestor(value.getParentBlock()->getParentOp());
     });
-    return isChosen || tgl::stepAlong(place, loop.getLoopVar()).value_or(0) != 0;
+    return !isChosen && tgl::stepAlong(place, loop.getLoopVar()).value_or(0) != 0;
   });
+  return moves || write->hasAttr(apartAttribute);
 }
 
 /// Whether steps may write in any order: no two of them replace one element, and none replaces what

@@ -28,6 +28,10 @@ unsigned stepsTogether(const SteppedLoop &stepped, bool hasLanes);
 /// Marks a loop that has work for data out of the ordinary alone: nothing waits for it.
 inline constexpr llvm::StringLiteral seldomAttribute = "seldom";
 
+/// Marks a write at places that data choose, of which no two steps of the loop around are the same:
+/// it was a point's of a `parallel` (passes/fuse/MergeLoops.cpp).
+inline constexpr llvm::StringLiteral apartAttribute = "apart";
+
 /// One that carries a total: what is combined in each step does not depend on the total, and no two
 /// steps replace one element.
 struct PrefixLoop : SteppedLoop {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/MergeLoops.h"
+#include "passes/analysis/PrefixLoop.h"
 #include "passes/fuse/Access.h"
 #include "passes/fuse/InlineProducers.h"
 
@@ -143,6 +144,17 @@ static void forwardInLoop(ForOp loop) {
   }
 }
 
+/// Points of a `parallel` replace elements of their own: so do the steps of the loop that takes them
+/// in, also where data choose the places and nothing else shows it.
+static void markApart(ParallelOp statement) {
+  for (WriteOp write : statement.getBody().front().getOps<WriteOp>()) {
+    bool isChosen =
+        llvm::any_of(write.getIndices(), [](Value index) { return index.getDefiningOp(); });
+    if (isChosen && !write.getCombine())
+      write->setAttr(apartAttribute, UnitAttr::get(write.getContext()));
+  }
+}
+
 unsigned tegula::mergeIntoLoops(Block &block) {
   unsigned merged = 0;
   for (ForOp loop : llvm::make_early_inc_range(block.getOps<ForOp>())) {
@@ -163,6 +175,7 @@ unsigned tegula::mergeIntoLoops(Block &block) {
                   .getResult());
           read.erase();
         }
+      markApart(statement);
       statement.getAxes()[0].replaceAllUsesWith(loop.getLoopVar());
       body.getOperations().splice(body.getTerminator()->getIterator(), from.getOperations());
       statement.erase();
