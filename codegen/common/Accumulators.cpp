@@ -225,6 +225,11 @@ Accumulator tegula::addPoint(ScalarEmitter &e, tgl::ReduceOp op, Accumulator acc
     element = operands[0];
     sum = operands[1];
   }
+  // A product is added to its sum by one instruction, without being rounded in between.
+  IRBuilder<>::FastMathFlagGuard guard(b);
+  FastMathFlags flags = b.getFastMathFlags();
+  flags.setAllowContract(op.getKind() == ReduceKind::Sum);
+  b.setFastMathFlags(flags);
   return combine(e, op, accumulator, point);
 }
 

@@ -306,14 +306,14 @@ void ScalarEmitter::setAtomic(Instruction *access) {
 }
 
 Value *ScalarEmitter::decode(Value *raw, mlir::Type element) {
-  return StorageConverter(b).decode(raw, element);
+  return StorageConverter(b, options.target).decode(raw, element);
 }
 
 Value *ScalarEmitter::encode(Value *value, mlir::Type element) {
-  return StorageConverter(b, options.target.hasPackedBF16Convert).encode(value, element);
+  return StorageConverter(b, options.target).encode(value, element);
 }
 
 Value *ScalarEmitter::convert(Value *value, mlir::Type target, bool nearest) {
-  StorageConverter converter(b, options.target.hasPackedBF16Convert);
+  StorageConverter converter(b, options.target);
   return converter.decode(converter.saturate(value, target, nearest), target);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/common/StorageTypes.h"
 
+#include "codegen/llvm/PtxVersion.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -28,9 +29,9 @@ StorageConverter::Format StorageConverter::formatOf(mlir::Type element) {
   if (element.isBF16())
     return {7, 8, 127, true, 0x7f7f, 0x7fc0};
   if (isa<mlir::Float8E4M3FNType>(element))
-    return {3, 4, 7, false, 0x7e, 0x7f}; // no infinity: overflow is nan
+    return {3, 4, 7, false, 0x7e, 0x7f, 464}; // no infinity: overflow is nan
   assert(isa<mlir::Float8E5M2Type>(element) && "the element types with formats of their own");
-  return {2, 5, 15, true, 0x7b, 0x7e};
+  return {2, 5, 15, true, 0x7b, 0x7e, 61440};
 }
 
 /// To f32 such that a later rounding to fewer bits is right: what f32 cannot hold leaves an odd
@@ -134,6 +135,76 @@ Value *StorageConverter::encodePackedBF16(Value *value) {
   return count % 2 ? b.CreateShuffleVector(all, to_vector(seq<int>(0, count))) : all;
 }
 
+/// PTX ISA, "cvt": .e4m3x2 and .e5m2x2 on sm_89 and newer.
+static constexpr unsigned f8ConvertPtx = 81;
+
+/// The elements of a vector, or the one value, in pairs; a last one alone has `other` beside it.
+static SmallVector<std::pair<Value *, Value *>> pairsOf(IRBuilder<> &b, Value *value,
+                                                        Value *other) {
+  auto *vector = dyn_cast<FixedVectorType>(value->getType());
+  if (!vector)
+    return {{value, other}};
+  SmallVector<std::pair<Value *, Value *>> pairs;
+  for (unsigned n = 0, count = vector->getNumElements(); n < count; n += 2)
+    pairs.push_back({b.CreateExtractElement(value, n),
+                     n + 1 < count ? b.CreateExtractElement(value, n + 1) : other});
+  return pairs;
+}
+
+/// What `pairsOf` has taken apart: as many elements as `shape` has of those of the pairs, each a
+/// vector of two.
+static Value *joinPairs(IRBuilder<> &b, Value *shape, ArrayRef<Value *> pairs) {
+  auto *vector = dyn_cast<FixedVectorType>(shape->getType());
+  if (!vector)
+    return b.CreateExtractElement(pairs[0], uint64_t(0));
+  Type *element = cast<VectorType>(pairs[0]->getType())->getElementType();
+  Value *all = PoisonValue::get(FixedVectorType::get(element, vector->getNumElements()));
+  for (unsigned n = 0; n < vector->getNumElements(); ++n)
+    all = b.CreateInsertElement(all, b.CreateExtractElement(pairs[n / 2], n % 2), n);
+  return all;
+}
+
+/// f8 by way of f16, which holds all of its numbers.
+Value *StorageConverter::decodeF8Pairs(Value *raw, const Format &format) {
+  needPtx(*b.GetInsertBlock()->getModule(), f8ConvertPtx);
+  auto *pair = FixedVectorType::get(b.getInt8Ty(), 2);
+  SmallVector<Value *> decoded;
+  for (auto [low, high] : pairsOf(b, raw, b.getInt8(0))) {
+    Value *both = b.CreateInsertElement(PoisonValue::get(pair), low, uint64_t(0));
+    both = b.CreateBitCast(b.CreateInsertElement(both, high, 1), b.getInt16Ty());
+    Value *halves = b.CreateIntrinsic(format.exponent == 4 ? Intrinsic::nvvm_e4m3x2_to_f16x2_rn
+                                                           : Intrinsic::nvvm_e5m2x2_to_f16x2_rn,
+                                      {both});
+    decoded.push_back(b.CreateFPExt(halves, FixedVectorType::get(b.getFloatTy(), 2)));
+  }
+  return joinPairs(b, raw, decoded);
+}
+
+/// The instruction makes the largest finite number of what is beyond, and one nan of all.
+Value *StorageConverter::encodeF8Pairs(Value *value, const Format &format) {
+  needPtx(*b.GetInsertBlock()->getModule(), f8ConvertPtx);
+  value = toF32(value);
+  SmallVector<Value *> encoded;
+  for (auto [low, high] : pairsOf(b, value, ConstantFP::get(b.getFloatTy(), 0))) {
+    Value *both = b.CreateIntrinsic(format.exponent == 4 ? Intrinsic::nvvm_ff_to_e4m3x2_rn
+                                                         : Intrinsic::nvvm_ff_to_e5m2x2_rn,
+                                    {high, low});
+    encoded.push_back(b.CreateBitCast(both, FixedVectorType::get(b.getInt8Ty(), 2)));
+  }
+  Value *finite = joinPairs(b, value, encoded);
+  // Halfway to the number that would come next, which is where even ones are rounded to.
+  bool isNextEven = format.largest % 2;
+  Value *limit = ConstantFP::get(value->getType(), format.halfwayBeyond);
+  Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, value);
+  Value *isBeyond = isNextEven ? b.CreateFCmpUGE(size, limit) : b.CreateFCmpUGT(size, limit);
+  Value *bits = b.CreateBitCast(value, like(value, b.getInt32Ty()));
+  Value *sign = b.CreateTrunc(b.CreateAnd(b.CreateLShr(bits, 24), 0x80), finite->getType());
+  Value *beyond = constant(value, format.hasInfinity ? format.largest + 1 : format.nan, 8);
+  if (format.hasInfinity)
+    beyond = b.CreateSelect(b.CreateFCmpUNO(value, value), constant(value, format.nan, 8), beyond);
+  return b.CreateSelect(isBeyond, b.CreateOr(beyond, sign), finite);
+}
+
 Value *StorageConverter::decode(Value *raw, mlir::Type element) {
   if (element.isF32() || element.isF64() || element.isInteger(64) || element.isInteger(32))
     return raw;
@@ -151,7 +222,8 @@ Value *StorageConverter::decode(Value *raw, mlir::Type element) {
     Value *wide = b.CreateZExt(raw, like(raw, b.getInt32Ty()));
     return b.CreateBitCast(b.CreateShl(wide, 16), like(raw, b.getFloatTy()));
   }
-  return decodeSmall(raw, formatOf(element));
+  Format format = formatOf(element);
+  return hasF8Convert ? decodeF8Pairs(raw, format) : decodeSmall(raw, format);
 }
 
 Value *StorageConverter::encode(Value *value, mlir::Type element) {
@@ -173,6 +245,8 @@ Value *StorageConverter::encode(Value *value, mlir::Type element) {
     Value *nan = b.CreateOr(sign, formatOf(element).nan);
     return b.CreateSelect(b.CreateFCmpUNO(single, single), nan, encodePackedBF16(single));
   }
+  if (hasF8Convert && !element.isBF16())
+    return encodeF8Pairs(value, formatOf(element));
   return encodeSmall(value, formatOf(element));
 }
 

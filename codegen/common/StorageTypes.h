@@ -16,15 +16,17 @@
 #define TEGULA_CODEGEN_COMMON_STORAGETYPES_H
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "target/TargetInfo.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace tegula {
 
 class StorageConverter {
 public:
-  /// `hasPackedBF16Convert`: the machine rounds two f32 to bf16 by one instruction, nan aside.
-  explicit StorageConverter(llvm::IRBuilder<> &b, bool hasPackedBF16Convert = false)
-      : b(b), hasPackedBF16Convert(hasPackedBF16Convert) {}
+  /// By the target's instructions where it has some: two f32 become bf16 by one, nan aside
+  /// (`hasPackedBF16Convert`), or f8 (`hasF8`), and two f8 become f16.
+  explicit StorageConverter(llvm::IRBuilder<> &b, const TargetInfo &target = TargetInfo())
+      : b(b), hasPackedBF16Convert(target.hasPackedBF16Convert), hasF8Convert(target.hasF8) {}
 
   /// Storage bits to the element's compute type.
   llvm::Value *decode(llvm::Value *raw, mlir::Type element);
@@ -41,6 +43,7 @@ private:
     bool hasInfinity;
     unsigned largest; // bits of the largest finite magnitude
     unsigned nan;
+    double halfwayBeyond = 0; // of f8: between the largest and the number that would come next
   };
   static Format formatOf(mlir::Type element);
   llvm::Type *like(llvm::Value *shape, llvm::Type *scalar);
@@ -49,8 +52,10 @@ private:
   llvm::Value *decodeSmall(llvm::Value *raw, const Format &format);
   llvm::Value *encodeSmall(llvm::Value *value, const Format &format);
   llvm::Value *encodePackedBF16(llvm::Value *value);
+  llvm::Value *decodeF8Pairs(llvm::Value *raw, const Format &format);
+  llvm::Value *encodeF8Pairs(llvm::Value *value, const Format &format);
   llvm::IRBuilder<> &b;
-  bool hasPackedBF16Convert;
+  bool hasPackedBF16Convert, hasF8Convert;
 };
 
 } // namespace tegula

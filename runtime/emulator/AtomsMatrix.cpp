@@ -197,3 +197,46 @@ void atoms::roundToBF16x2(AtomCall &call) {
   };
   call.result<uint32_t>(0, brain(0) << 16 | brain(1));
 }
+
+/// A number as f8 with so many bits of fraction, as cvt.rn.satfinite does it: what is beyond the
+/// largest becomes that, and all NaN 0x7f.
+static uint16_t roundToSmall(float value, int fraction, int leastExponent, uint8_t largest) {
+  constexpr uint8_t nan = 0x7f;
+  if (std::isnan(value))
+    return nan;
+  uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  double size = std::fabs(double(value));
+  if (size == 0)
+    return sign;
+  int exponent = std::isinf(size) ? 127 : std::max(std::ilogb(size), leastExponent);
+  // Of a number below the normal ones the fraction alone; else what follows carries by itself.
+  double steps = std::nearbyint(std::ldexp(std::min(size, 1e6), fraction - exponent));
+  double bits = steps + std::ldexp(exponent - leastExponent, fraction);
+  return sign | uint8_t(std::min<double>(bits, largest));
+}
+
+template <int fraction, int leastExponent, uint8_t largest> static void roundPair(AtomCall &call) {
+  auto small = [&](unsigned number) {
+    return roundToSmall(call.operand<float>(number), fraction, leastExponent, largest);
+  };
+  call.result<uint16_t>(0, uint16_t(small(0) << 8 | small(1)));
+}
+
+/// cvt.rn.satfinite.e4m3x2.f32 and .e5m2x2: two f32, the second in the lower byte.
+void atoms::roundToE4M3x2(AtomCall &call) { roundPair<3, -6, 0x7e>(call); }
+void atoms::roundToE5M2x2(AtomCall &call) { roundPair<2, -14, 0x7b>(call); }
+
+template <double (*valueOf)(uint8_t)> static void widenPair(AtomCall &call) {
+  constexpr uint16_t nan = 0x7fff;
+  auto half = [](uint8_t bits) {
+    double value = valueOf(bits);
+    return uint32_t(std::isnan(value) ? nan
+                                      : std::bit_cast<uint16_t>(static_cast<_Float16>(value)));
+  };
+  auto pair = call.operand<uint16_t>(0);
+  call.result<uint32_t>(0, half(uint8_t(pair >> 8)) << 16 | half(uint8_t(pair)));
+}
+
+/// cvt.rn.f16x2.e4m3x2 and .e5m2x2, which are exact.
+void atoms::widenE4M3x2(AtomCall &call) { widenPair<e4m3Of>(call); }
+void atoms::widenE5M2x2(AtomCall &call) { widenPair<e5m2Of>(call); }

@@ -325,6 +325,32 @@ TEST_F(Emulator, RoundsPairsToTheNearestOfBrainFloat) {
     EXPECT_EQ(uint32_t(x[n]), upper[n] << 16 | 0x7fff) << n;
 }
 
+TEST_F(Emulator, RoundsPairsToTheNearestOfF8) {
+  // 16 + n: steps are of 2, halves go to even; the first operand is the upper byte. 1000 is beyond
+  // the largest, which stays.
+  run(R"(
+    %n = sitofp i32 %i to float
+    %value = fadd float %n, 16.0
+    %pair = call i16 @llvm.nvvm.ff.to.e4m3x2.rn(float %value, float 1000.0)
+    %word = zext i16 %pair to i32
+    store i32 %word, ptr addrspace(1) %at)",
+      1, 32);
+  expectGood();
+  const uint32_t upper[] = {0x58, 0x58, 0x59, 0x5a, 0x5a, 0x5a, 0x5b};
+  for (unsigned n = 0; n < 7; ++n)
+    EXPECT_EQ(uint32_t(x[n]), upper[n] << 8 | 0x7e) << n;
+}
+
+TEST_F(Emulator, WidensPairsOfF8) {
+  run(R"(
+    %pair = call <2 x half> @llvm.nvvm.e5m2x2.to.f16x2.rn(i16 32064)
+    %word = bitcast <2 x half> %pair to i32
+    store i32 %word, ptr addrspace(1) %at)",
+      1, 32);
+  expectGood();
+  EXPECT_EQ(uint32_t(x[0]), 0x7fff4000u); // NaN above 2
+}
+
 TEST_F(Emulator, SelectsBytesOfWords) {
   x[0] = 0x12345678;
   x[1] = 0x0abcdef1;
