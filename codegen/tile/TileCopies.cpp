@@ -24,15 +24,11 @@ MmaType TileEmitter::mmaType(tile::SharedType type) {
   return element.isF32() ? MmaType::TF32 : element.isBF16() ? MmaType::BF16 : MmaType::F16;
 }
 
-int64_t TileEmitter::linesOf(tile::SharedType type) {
-  return type.getShape()[type.getKMajor() ? 0 : 1];
-}
-
 /// Neighbouring threads have neighbours of a line.
 void TileEmitter::forCopies(tile::CopyOp op, unsigned vector, function_ref<void(CopyPlace)> body) {
-  MmaSharedLayout layout = sharedLayout(op.getTarget().getType());
-  unsigned perLine = layout.lineLength() / vector;
-  int64_t count = linesOf(op.getTarget().getType()) * perLine, threads = *kernel.getThreads();
+  tile::SharedType type = op.getTarget().getType();
+  int64_t perLine = type.getLineLength() / vector;
+  int64_t count = type.getLines() * perLine, threads = *kernel.getThreads();
   constexpr int64_t warpThreads = 32, mostTogether = 8, mostTurns = 16;
   // All threads have as many, whose places differ by constants.
   if (vector > 1 && threads > warpThreads && count % threads == 0 && threads % perLine == 0 &&
@@ -78,10 +74,13 @@ Value *TileEmitter::setCopyPoint(tile::CopyOp op, CopyPlace place) {
   return exists;
 }
 
-Value *TileEmitter::sharedAddress(tile::CopyOp op, CopyPlace place) {
-  tile::SharedType type = op.getTarget().getType();
-  Value *offset = Mma(b, mmaType(type)).offset(sharedLayout(type), place.line, place.position);
-  return b.CreateInBoundsGEP(b.getInt8Ty(), parts[op.getTarget()].front(), offset);
+Value *TileEmitter::sharedAddress(mlir::Value tile, CopyPlace place) {
+  auto type = cast<tile::SharedType>(tile.getType());
+  Value *offset =
+      type.isOfBytes()
+          ? b.CreateAdd(b.CreateMul(place.line, i32(type.getLineLength())), place.position)
+          : Mma(b, mmaType(type)).offset(sharedLayout(type), place.line, place.position);
+  return b.CreateInBoundsGEP(b.getInt8Ty(), parts[tile].front(), offset);
 }
 
 void TileEmitter::emitCopy(tile::CopyOp op) {
@@ -96,7 +95,7 @@ void TileEmitter::emitCopy(tile::CopyOp op) {
         bits = Mma(b, mmaType(type)).narrow(bits);
       if (exists)
         bits = b.CreateSelect(exists, bits, Constant::getNullValue(bits->getType()));
-      b.CreateAlignedStore(bits, sharedAddress(op, place), Align(elementBytes));
+      b.CreateAlignedStore(bits, sharedAddress(op.getTarget(), place), Align(elementBytes));
     });
     return;
   }
@@ -113,7 +112,7 @@ void TileEmitter::emitCopy(tile::CopyOp op) {
 
 void TileEmitter::copyVector(tile::CopyOp op, CopyPlace place, const Buffer &buffer, Value *offset,
                              Value *exists) {
-  Values operands{sharedAddress(op, place), nullptr};
+  Values operands{sharedAddress(op.getTarget(), place), nullptr};
   if (exists) { // nothing is read of what does not exist
     offset = b.CreateSelect(exists, offset, i64(0));
     operands.push_back(b.CreateSelect(exists, i32(vectorBytes), i32(0)));
@@ -132,9 +131,9 @@ void TileEmitter::emitLineCopies(tile::CopyOp op, tgl::ReadOp read) {
   constexpr int64_t warpThreads = 32;
   tile::SharedType type = op.getTarget().getType();
   const Buffer &buffer = buffers.find(read.getTensor())->second;
-  MmaSharedLayout layout = sharedLayout(type);
-  unsigned vector = vectorBytes / layout.elementBytes, perLine = layout.lineLength() / vector;
-  int64_t lines = linesOf(type), warps = *kernel.getThreads() / warpThreads;
+  unsigned vector = vectorBytes * 8 / type.getElementType().getIntOrFloatBitWidth();
+  unsigned perLine = type.getLineLength() / vector;
+  int64_t lines = type.getLines(), warps = *kernel.getThreads() / warpThreads;
   // All lines are sixteens, so that powers of two up to that divide them.
   int64_t each = std::clamp<int64_t>(bit_floor(uint64_t(lines / warps)), 1,
                                      lines % warpThreads == 0 ? warpThreads : 16);
@@ -188,4 +187,63 @@ void TileEmitter::emitLineCopies(tile::CopyOp op, tgl::ReadOp read) {
         return Values();
       },
       "lines");
+}
+
+/// Each thread takes vectors of 16 bytes, which become two. It loads several before it computes:
+/// where a block is one warp, nobody else hides what they take.
+void TileEmitter::emitUnpack(tile::UnpackOp op) {
+  tile::SharedType from = op.getSource().getType();
+  constexpr int64_t mostTogether = 8, mostTurns = 16;
+  int64_t perLine = from.getLineLength() / vectorBytes, count = from.getLines() * perLine,
+          threads = *kernel.getThreads();
+  auto placeOf = [&](Value *number) {
+    return CopyPlace{b.CreateUDiv(number, i32(perLine)),
+                     b.CreateMul(b.CreateURem(number, i32(perLine)), i32(vectorBytes))};
+  };
+  auto *bytes = FixedVectorType::get(b.getInt8Ty(), vectorBytes);
+  auto unpack = [&](Value *first, int64_t together) {
+    SmallVector<std::pair<CopyPlace, Value *>> loaded;
+    for (int64_t turn = 0; turn < together; ++turn) {
+      CopyPlace place = placeOf(b.CreateAdd(first, i32(turn * threads)));
+      Value *address = sharedAddress(op.getSource(), place);
+      loaded.push_back({place, b.CreateAlignedLoad(bytes, address, Align(vectorBytes))});
+    }
+    for (auto [place, vector] : loaded)
+      storeUnpacked(op, place, vector);
+  };
+  if (count % threads == 0 && count / threads <= mostTurns) {
+    for (int64_t turn = 0, turns = count / threads; turn < turns; turn += mostTogether)
+      unpack(b.CreateAdd(thread, i32(turn * threads)), std::min(mostTogether, turns - turn));
+    return;
+  }
+  int64_t together = count % (mostTogether * threads) == 0 ? mostTogether : 1;
+  keepNextLoopRolled = true;
+  emitLoop(
+      b.CreateZExt(thread, b.getInt64Ty()), i64(count), i64(threads * together), {},
+      [&](Value *number, ArrayRef<Value *>) {
+        unpack(b.CreateTrunc(number, b.getInt32Ty()), together);
+        return Values();
+      },
+      "unpack");
+}
+
+/// Numbers of a vector of bytes, as the target has them.
+void TileEmitter::storeUnpacked(tile::UnpackOp op, CopyPlace place, Value *vector) {
+  mlir::Type element = op.getSource().getType().getElementType();
+  Mma core(b, mmaType(op.getTarget().getType()));
+  Value *numbers = decode(vector, element);
+  if (auto integer = dyn_cast<mlir::IntegerType>(element)) {
+    Type *floats = FixedVectorType::get(b.getFloatTy(), vectorBytes);
+    numbers =
+        integer.isUnsigned() ? b.CreateUIToFP(numbers, floats) : b.CreateSIToFP(numbers, floats);
+  }
+  constexpr unsigned half = vectorBytes / 2;
+  for (unsigned first = 0; first < vectorBytes; first += half) {
+    Value *words = PoisonValue::get(FixedVectorType::get(b.getInt16Ty(), half));
+    for (unsigned n = 0; n < half; ++n)
+      words =
+          b.CreateInsertElement(words, core.narrow(b.CreateExtractElement(numbers, first + n)), n);
+    CopyPlace at{place.line, b.CreateAdd(place.position, i32(first))};
+    b.CreateAlignedStore(words, sharedAddress(op.getTarget(), at), Align(vectorBytes));
+  }
 }

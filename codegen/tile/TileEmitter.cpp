@@ -105,6 +105,7 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
       })
       .Case([&](tile::StageOp stage) { emitStage(stage); })
       .Case([&](tile::CopyOp copy) { emitCopy(copy); })
+      .Case([&](tile::UnpackOp unpack) { emitUnpack(unpack); })
       .Case([&](tile::CommitOp commit) { parts[commit] = {async::commitCopies(b)}; })
       .Case([&](tile::AwaitOp await) { async::awaitCopies(b, parts[await.getToken()].front()); })
       .Case([&](tile::BarrierOp barrier) {

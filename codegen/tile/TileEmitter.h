@@ -100,14 +100,16 @@ private:
   /// Whether the element at the place exists; null: it does. Sets the region's indices, of an
   /// element that does.
   Value *setCopyPoint(tile::CopyOp op, CopyPlace place);
-  Value *sharedAddress(tile::CopyOp op, CopyPlace place);
+  /// Of an element of a tile in shared memory.
+  Value *sharedAddress(mlir::Value tile, CopyPlace place);
+  void emitUnpack(tile::UnpackOp op);
+  void storeUnpacked(tile::UnpackOp op, CopyPlace place, Value *vector);
   static constexpr unsigned vectorBytes = 16; ///< that cp.async copies
   /// Copies of lines whose places are computed.
   void emitLineCopies(tile::CopyOp op, tgl::ReadOp read);
   /// Of 16 bytes from an element on, or of zeros where they do not exist (null: they do).
   void copyVector(tile::CopyOp op, CopyPlace place, const Buffer &buffer, Value *offset,
                   Value *exists);
-  static int64_t linesOf(tile::SharedType type);
   static MmaSharedLayout sharedLayout(tile::SharedType type);
   static MmaType mmaType(tile::SharedType type);
 

@@ -40,6 +40,10 @@ public:
   bool isAsynchronous() const { return llvm::isa<WgmmaLayoutAttr>(*this); }
 };
 
+/// Whether elements of the type have 8 bits: f8, i8 and u8, all of which are numbers of bf16 and of
+/// f16.
+bool isByte(mlir::Type element);
+
 } // namespace tegula::tile
 
 #define GET_TYPEDEF_CLASSES

@@ -265,13 +265,22 @@ void SharedType::print(AsmPrinter &printer) const {
   printSharedBody(printer, *this);
 }
 
+bool tegula::tile::isByte(Type element) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(element) || element.isInteger(8);
+}
+
 LogicalResult SharedType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape, Type element,
                                  bool kMajor) {
   constexpr int64_t depthBytes = 128, chunkBytes = 16, exchangedChunks = 8; // MmaSharedLayout
   if (failed(verifyShape(emitError, shape, 2, 2)))
     return failure();
+  if (isByte(element)) {
+    if (shape[kMajor ? 1 : 0] % chunkBytes != 0)
+      return emitError() << "expected lines of a multiple of " << chunkBytes << " bytes";
+    return success();
+  }
   if (!element.isBF16() && !element.isF16() && !element.isF32())
-    return emitError() << "expected elements of bf16, f16 or f32, found " << element;
+    return emitError() << "expected elements of bf16, f16, f32 or of 8 bits, found " << element;
   int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
   bool isWhole = shape[1] * elementBytes == depthBytes;
   // Lines of other lengths are as many as a product takes at a time, and exchange their own chunks.

@@ -147,12 +147,19 @@ def SharedType : Tile_Type<"Shared", "shared"> {
     chunks of a line are exchanged so that ldmatrix has no bank conflicts
     (codegen/nvgpu/Mma.h, MmaSharedLayout). A line along K has 128 bytes; there are any number of lines, in the order that
     the swizzle of 128 bytes of wgmma and TMA wants (codegen/nvgpu/Wgmma.h, WgmmaSharedLayout).
+
+    A tile of 8 bits an element is no operand yet (`tile.unpack`): its lines follow each other, each as it is in memory.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "bool":$kMajor);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getBytes() const;
+    /// Elements of a line of memory, and how many lines there are.
+    int64_t getLineLength() const { return getShape()[getKMajor() ? 1 : 0]; }
+    int64_t getLines() const { return getShape()[getKMajor() ? 0 : 1]; }
+    /// Whether elements have 8 bits: they are not multiplied before they are unpacked.
+    bool isOfBytes() const { return getElementType().getIntOrFloatBitWidth() == 8; }
     /// Bytes after which the exchange of chunks begins anew: its place is a multiple.
     static constexpr int64_t alignment = 1024;
   }];

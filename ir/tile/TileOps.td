@@ -301,6 +301,22 @@ def Tile_CopyOp : Tile_Op<"copy", [SingleBlock, NamedArguments, PointsOp]> {
   let hasVerifier = 1;
 }
 
+def Tile_UnpackOp : Tile_Op<"unpack"> {
+  let summary = "a tile of bytes in shared memory, as the numbers of 16 bits that they are"
+                ", by all threads of the block";
+  let description = [{
+    An operand whose tensor has 8 bits an element is copied as it is (`cp_async` moves bytes) and unpacked between two
+    barriers: behind the first all copies have come, behind the second products may read.
+
+    ```mlir
+    tile.unpack %bytes to %b : !tile.shared<32x64xf8E4M3FN, k_major> to !tile.shared<32x64xbf16, k_major>
+    ```
+  }];
+  let arguments = (ins SharedType:$source, SharedType:$target);
+  let assemblyFormat = "$source `to` $target `:` qualified(type($source)) `to` qualified(type($target)) attr-dict";
+  let hasVerifier = 1;
+}
+
 def Tile_CommitOp : Tile_Op<"commit"> {
   let summary = "the thread's copies since the last commit, as one token";
   let description = "`%t = tile.commit`.";

@@ -93,6 +93,17 @@ static LogicalResult verifyAsynchronous(MmaOp op) {
                        op.getType());
 }
 
+LogicalResult UnpackOp::verify() {
+  SharedType from = getSource().getType(), to = getTarget().getType();
+  if (!from.isOfBytes() || to.getElementType().getIntOrFloatBitWidth() != 16)
+    return emitOpError() << "expected elements of 8 bits and of 16, found " << from << " and "
+                         << to;
+  if (from.getShape() != to.getShape() || from.getKMajor() != to.getKMajor())
+    return emitOpError() << "expected tiles of one shape and order, found " << from << " and "
+                         << to;
+  return success();
+}
+
 LogicalResult MmaOp::verify() {
   FragmentLayout layout = getType().getFragments();
   if (!layout)
@@ -104,6 +115,8 @@ LogicalResult MmaOp::verify() {
   auto bType = dyn_cast<SharedType>(getB().getType());
   if (!bType)
     return emitOpError() << "expected a factor in shared memory, found " << getB().getType();
+  if (bType.isOfBytes())
+    return emitOpError() << "expected a factor that is unpacked, found " << bType;
   TileType inRegisters = dyn_cast<TileType>(getA().getType());
   llvm::ArrayRef<int64_t> shape =
       inRegisters ? inRegisters.getShape() : cast<SharedType>(getA().getType()).getShape();

@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
+#include <tuple>
 
 using namespace mlir;
 using namespace tegula;
@@ -23,6 +24,9 @@ namespace {
 struct Lifetime {
   tile::AllocOp alloc;
   Operation *first = nullptr, *last = nullptr;
+  /// Those of one block inside, a turn of a loop, where that is all: it begins with all of the tile
+  /// being written.
+  Operation *firstInTurn = nullptr, *lastInTurn = nullptr;
   int64_t offset = 0;
 
   int64_t end() const { return offset + tile::AllocOp(alloc).getBytes(); }
@@ -35,6 +39,21 @@ static int64_t alignmentOf(tile::AllocOp alloc) {
   return isa<tile::ScratchType>(alloc.getType()) ? banks : tile::SharedType::alignment;
 }
 
+/// The first and the last of an allocation's users, if these are products of one block and, first,
+/// what unpacks all of it.
+static std::pair<Operation *, Operation *> placesInTurn(ArrayRef<Operation *> users) {
+  SmallVector<Operation *> ordered(users);
+  if (ordered.empty() || !llvm::all_of(ordered, [&](Operation *user) {
+        return user->getBlock() == ordered[0]->getBlock() && isa<tile::UnpackOp, tile::MmaOp>(user);
+      }))
+    return {};
+  llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  bool isOnce = isa<tile::UnpackOp>(ordered[0]) &&
+                llvm::all_of(ArrayRef(ordered).drop_front(), llvm::IsaPred<tile::MmaOp>);
+  return isOnce ? std::pair(ordered.front(), ordered.back())
+                : std::pair<Operation *, Operation *>();
+}
+
 static SmallVector<Lifetime> lifetimes(tile::KernelOp kernel) {
   Block &block = kernel.getBody().front();
   SmallVector<Lifetime> all;
@@ -44,6 +63,7 @@ static SmallVector<Lifetime> lifetimes(tile::KernelOp kernel) {
     for (unsigned next = 0; next < users.size(); ++next)
       if (isa<tile::StageOp>(users[next]))
         users.insert(users[next]->user_begin(), users[next]->user_end());
+    std::tie(one.firstInTurn, one.lastInTurn) = placesInTurn(users.getArrayRef());
     for (Operation *user : users) {
       Operation *place = block.findAncestorOpInBlock(*user);
       if (!one.first || place->isBeforeInBlock(one.first))
@@ -58,6 +78,10 @@ static SmallVector<Lifetime> lifetimes(tile::KernelOp kernel) {
 
 /// Whether both hold something at one time.
 static bool overlap(const Lifetime &one, const Lifetime &other) {
+  if (one.firstInTurn && other.firstInTurn &&
+      one.firstInTurn->getBlock() == other.firstInTurn->getBlock())
+    return !one.lastInTurn->isBeforeInBlock(other.firstInTurn) &&
+           !other.lastInTurn->isBeforeInBlock(one.firstInTurn);
   return one.first && other.first && !one.last->isBeforeInBlock(other.first) &&
          !other.last->isBeforeInBlock(one.first);
 }
@@ -80,9 +104,15 @@ static int64_t allocate(MutableArrayRef<Lifetime> all) {
           moved = true;
         }
     }
-    for (const Lifetime &other : before)
-      if (one.first && other.first && meets(other))
-        barriers.insert(one.first->isBeforeInBlock(other.first) ? other.first : one.first);
+    for (const Lifetime &other : before) {
+      if (!one.first || !other.first || !meets(other))
+        continue;
+      bool isInTurn = one.firstInTurn && other.firstInTurn &&
+                      one.firstInTurn->getBlock() == other.firstInTurn->getBlock();
+      Operation *own = isInTurn ? one.firstInTurn : one.first,
+                *others = isInTurn ? other.firstInTurn : other.first;
+      barriers.insert(own->isBeforeInBlock(others) ? others : own);
+    }
     one.alloc.setOffset(one.offset);
     bytes = std::max<int64_t>(bytes, llvm::alignTo(one.end(), alignmentOf(one.alloc)));
   }

@@ -236,8 +236,8 @@ private:
 
   //===--- Products ---===//
 
-  /// An operand in shared memory: lines of it, and points along the sum.
-  Value operand(tgl::ReadOp read, ArrayRef<Space> spaces, bool hasRows) {
+  /// An operand in shared memory, of numbers of `element`: lines of it, and points along the sum.
+  Value operand(Value factor, Type element, ArrayRef<Space> spaces, bool hasRows) {
     SmallVector<Value> spans;
     SmallVector<int64_t> extents;
     SmallVector<StringRef> names;
@@ -251,8 +251,7 @@ private:
       extents.push_back(space.columns());
       names.push_back(space.name);
     }
-    auto made = tile::OperandOp::create(
-        builder, loc, tileType(extents, read.getTensorType().getElementType()), spans);
+    auto made = tile::OperandOp::create(builder, loc, tileType(extents, element), spans);
     setNames(made, names);
     OpBuilder::InsertionGuard guard(builder);
     Block &block = made.getBody().front();
@@ -263,17 +262,17 @@ private:
     for (auto [space, argument] :
          llvm::zip_equal(spaces, block.getArguments().take_back(spaces.size())))
       inside.map(space.axis, argument);
-    cloneSlice(sliceOf(read.getResult()), inside);
-    tile::YieldOp::create(builder, loc, inside.lookup(read.getResult()));
+    cloneSlice(sliceOf(factor), inside);
+    tile::YieldOp::create(builder, loc, inside.lookup(factor));
     finishPoint(block);
     return made;
   }
 
   /// An operand that changes with the loop. All are copied first, before products.
-  Value operandOfTurn(tgl::ReadOp read, ArrayRef<Space> spaces) {
+  Value operandOfTurn(const FewRowsProduct &one, ArrayRef<Space> spaces) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastOperand);
-    Value made = operand(read, spaces, false);
+    Value made = operand(one.bValue, one.element, spaces, false);
     lastOperand = made.getDefiningOp();
     return made;
   }
@@ -301,13 +300,12 @@ private:
     if (one.reducesTile) {
       noteReads(reduce.getBody().front());
       Space terms{cast<tgl::AxesOp>(reduce.getOperation()).getAxes()[0], tile->span, tile->name};
-      Type element = tgl::ReadOp(one.b).getTensorType().getElementType();
-      Value b = operandOfTurn(one.b, {columns, terms});
+      Value b = operandOfTurn(one, {columns, terms});
       // f32 is the sum of three numbers of bf16.
       for (unsigned term = 0, number = one.isWide ? 3 : 1; term < number; ++term) {
         auto termOf = [&](Value value) { return one.isWide ? bf16Term(value, term) : value; };
         Value a = points<tile::OperandOp>(
-            one.aValue, tileType({shape.rows, terms.columns()}, element), &terms, termOf);
+            one.aValue, tileType({shape.rows, terms.columns()}, one.element), &terms, termOf);
         start = tile::DotOp::create(builder, loc, a, b, start);
       }
       return start;
@@ -324,9 +322,9 @@ private:
         builder.setInsertionPoint(loop);
         terms.span =
             tile::SpanOp::create(builder, loc, depth, ValueExpr(first), ValueExpr(one.fixed));
-        a = operand(one.a, terms, true);
+        a = operand(one.aValue, one.element, terms, true);
       }
-      Value b = operandOfTurn(one.b, {columns, terms});
+      Value b = operandOfTurn(one, {columns, terms});
       start = tile::DotOp::create(builder, loc, a, b, start);
     }
     return start;

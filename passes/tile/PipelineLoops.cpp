@@ -23,7 +23,8 @@ namespace tegula {
 
 namespace {
 /// A loop whose steps are `barrier`, copies, `commit`, `await`, `barrier`, products and waits for
-/// them, and loops around it that have nothing else to do with shared memory.
+/// them, and loops around it that have nothing else to do with shared memory. What comes as bytes
+/// is unpacked before the products that take it, which one more barrier divides from that.
 class Nest {
 public:
   /// Nothing where the loop is no such.
@@ -58,6 +59,9 @@ public:
     return elements;
   }
 
+  /// Whether operands are unpacked.
+  bool hasUnpacks() const { return !unpacks.empty(); }
+
   /// Bytes of a step's operands.
   int64_t stageBytes() const {
     int64_t bytes = 0;
@@ -86,9 +90,11 @@ private:
 
   SmallVector<tile::ForOp> loops; ///< outermost first
   SmallVector<tile::CopyOp> copies;
-  SmallVector<tile::BarrierOp> barriers; ///< before the copies, before the products
+  SmallVector<tile::BarrierOp>
+      barriers; ///< before the copies, behind them, where tiles are unpacked
   tile::CommitOp commit;
   tile::AwaitOp await;
+  SmallVector<tile::UnpackOp> unpacks;
   SmallVector<tile::AwaitProductsOp> productWaits; ///< one behind each product
   llvm::SetVector<Operation *> needed; ///< ops of the loops that copies use, definitions first
   DenseMap<Operation *, Value> rings;  ///< by copy
@@ -120,10 +126,16 @@ bool Nest::matchStep(tile::ForOp inner) {
       await = one;
     else if (auto wait = dyn_cast<tile::AwaitProductsOp>(op))
       productWaits.push_back(wait);
+    else if (auto unpack = dyn_cast<tile::UnpackOp>(op))
+      unpacks.push_back(unpack);
     else if (!isPure(&op) && !isa<tile::MmaOp, tile::MapOp, tile::OperandOp>(op))
       return false;
   }
-  if (barriers.size() != 2 || copies.empty() || !commit || !await ||
+  // A tile that is unpacked is there once: no product of the step before may still read it.
+  bool areUnpacked = unpacks.empty() ? barriers.size() == 2
+                                     : barriers.size() > 2 && productWaits.empty() &&
+                                           barriers[1]->isBeforeInBlock(unpacks.front());
+  if (!areUnpacked || copies.empty() || !commit || !await ||
       await.getToken() != commit.getResult() || !await->isBeforeInBlock(barriers[1]))
     return false;
   // A product goes on from that of the step before, which therefore has ended when it is waited
@@ -140,9 +152,9 @@ bool Nest::matchStep(tile::ForOp inner) {
         commit->isBeforeInBlock(copy))
       return false;
     for (Operation *user : alloc->getUsers()) {
-      bool isProduct = isa<tile::MmaOp>(user) && user->getBlock() == copy->getBlock() &&
-                       barriers[1]->isBeforeInBlock(user);
-      if (user != copy && !isProduct)
+      bool isUse = isa<tile::MmaOp, tile::UnpackOp>(user) && user->getBlock() == copy->getBlock() &&
+                   barriers[1]->isBeforeInBlock(user);
+      if (user != copy && !isUse)
         return false;
     }
   }
@@ -252,7 +264,7 @@ SmallVector<Value> Nest::step(ValueRange carried, unsigned stages) {
         tile::StageOp::create(builder, loc, rings.lookup(copy),
                               ValueExpr(ahead.getNumber()) + ValueExpr(int64_t(stages - distance)));
     copy.getTarget().replaceUsesWithIf(
-        stage, [&](OpOperand &use) { return isa<tile::MmaOp>(use.getOwner()); });
+        stage, [&](OpOperand &use) { return isa<tile::MmaOp, tile::UnpackOp>(use.getOwner()); });
   }
   if (isAsynchronous()) {
     // Copies while the product runs, then a wait for that of the step before.
@@ -266,7 +278,7 @@ SmallVector<Value> Nest::step(ValueRange carried, unsigned stages) {
   }
   await->erase();
   commit->erase();
-  for (tile::BarrierOp barrier : barriers)
+  for (tile::BarrierOp barrier : ArrayRef(barriers).take_front(2))
     barrier->erase();
   for (tile::CopyOp copy : copies) {
     tile::AllocOp alloc = allocOf(copy);
@@ -329,12 +341,14 @@ static int64_t otherBytes(tile::KernelOp kernel, ArrayRef<Nest> nests) {
 }
 
 /// As many stages as hide the latency of memory, or as fit; 0: none. Blocks of one warp share a
-/// multiprocessor with those of its other partitions.
+/// multiprocessor with those of its other partitions. Where unpacking makes their steps long they
+/// have few stages each: then there is room for others, which hide what one waits for.
 static unsigned numStages(const Nest &nest, int64_t bytes, int64_t threads) {
   constexpr int64_t usual = 4, warpThreads = 32, registers = 65536;
   const int64_t least = nest.isAsynchronous() ? 3 : 2;
-  const int64_t blocks = threads == warpThreads ? 4 : 2 * nest.accumulators() >= registers ? 1 : 2;
-  int64_t most = std::min(usual, nest.knownSteps().value_or(usual) + (least - 2));
+  bool isWarp = threads == warpThreads, hasFew = isWarp && nest.hasUnpacks();
+  const int64_t blocks = isWarp ? 4 : 2 * nest.accumulators() >= registers ? 1 : 2;
+  int64_t most = std::min(hasFew ? least : usual, nest.knownSteps().value_or(usual) + (least - 2));
   int64_t fit = bytes / blocks / nest.stageBytes();
   int64_t stages = std::min(most, fit < least ? std::min(least, bytes / nest.stageBytes()) : fit);
   return stages < least ? 0 : stages;

@@ -1,5 +1,6 @@
 // RUN: tegula-opt %s --pass-pipeline='builtin.module(tgl.kernel(tile-choose-copies))' | FileCheck %s
 // RUN: sed 's/\[4096, 64\]/[4096, 65]/' %s | tegula-opt --pass-pipeline='builtin.module(tgl.kernel(tile-choose-copies))' | FileCheck %s --check-prefix=ODD
+// RUN: sed 's/\[N, 64\], bf16/[N, 64], f8E4M3FN/' %s | tegula-opt --pass-pipeline='builtin.module(tgl.kernel(tile-choose-copies))' | FileCheck %s --check-prefix=BYTES
 
 // Eight neighbours of a line are neighbours in memory and begin at multiples of 16 bytes: all copies of a step are awaited
 // together.
@@ -13,6 +14,16 @@
 // Rows of 65 elements begin anywhere.
 // ODD: tile.copy registers (%i in
 // ODD: tile.copy cp_async (%j in
+
+// Sixteen bytes are copied as they are, and unpacked behind the barrier, before the product that takes them.
+// BYTES: %[[PACKED:.*]] = tile.alloc : !tile.shared<64x64xf8E4M3FN, k_major>
+// BYTES-NEXT: %[[C:.*]] = tile.alloc : !tile.shared<64x64xbf16, k_major>
+// BYTES: tile.copy cp_async {{.*}} to %[[PACKED]]
+// BYTES: tile.await
+// BYTES-NEXT: tile.barrier
+// BYTES-NEXT: tile.unpack %[[PACKED]] to %[[C]]
+// BYTES-NEXT: tile.barrier
+// BYTES-NEXT: tile.mma
 tgl.kernel @nearest(%x: !tgl.tensor<[4096, 64], bf16> {tgl.name = "x", tgl.role = "in"}, %c: !tgl.tensor<[N, 64], bf16> {tgl.name = "c", tgl.role = "in"}, %q: !tgl.tensor<[N], f32> {tgl.name = "q", tgl.role = "in"}, %a: !tgl.tensor<[4096], i64> {tgl.name = "a", tgl.role = "out"})
     sizes [N = 1 : 0] {
   tgl.launch "a" strategy "product-reduction" {

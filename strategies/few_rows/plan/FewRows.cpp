@@ -21,8 +21,8 @@ using tgl::ValueExpr;
 
 /// Columns of accumulators that a thread has registers for, beside a second tile of them.
 static constexpr int64_t maxColumns = 256;
-/// Elements of 16 bits that are copied at a time.
-static constexpr int64_t vectorElements = 8;
+/// Bits that are copied at a time.
+static constexpr int64_t vectorBits = 128;
 static constexpr int64_t warpRows = 16, maxRows = 64;
 
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
@@ -154,6 +154,14 @@ private:
     return true;
   }
 
+  /// The read that a factor is, an integer as f32.
+  static tgl::ReadOp readOf(mlir::Value factor) {
+    mlir::Operation *op = factor.getDefiningOp();
+    if (op && isa<mlir::arith::SIToFPOp, mlir::arith::UIToFPOp>(op))
+      op = op->getOperand(0).getDefiningOp();
+    return dyn_cast_or_null<tgl::ReadOp>(op);
+  }
+
   bool takeProduct(tgl::ParallelOp nest, tgl::ReduceOp reduce, int64_t space) {
     std::optional<int64_t> summed = spaceOfAxis(reduce);
     auto contraction = tgl::matchContraction(reduce);
@@ -163,20 +171,24 @@ private:
     for (mlir::Operation &inner : reduce.getBody().front())
       if (!takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *summed, false))
         return false;
-    FewRowsProduct product{reduce, nest,  *summed == 0,  {},
-                           {},     false, tgl::ReadOp(), std::max(*summed, space)};
+    FewRowsProduct product;
+    product.reduce = reduce;
+    product.nest = nest;
+    product.reducesTile = *summed == 0;
+    product.fixed = std::max(*summed, space);
     BlockArgument columns = axesOfOp(nest).getAxes()[0];
     for (const tgl::Contraction::Factor &factor : contraction->factors) {
       if (factor.axes.contains(columns)) {
-        if (product.b || !(product.b = factor.value.getDefiningOp<tgl::ReadOp>()))
+        if (product.b || !(product.b = readOf(factor.value)))
           return false;
-      } else if (product.reducesTile) {
-        product.aValue = factor.value;
+        product.bValue = factor.value;
       } else {
-        product.a = factor.value.getDefiningOp<tgl::ReadOp>();
+        product.aValue = factor.value;
+        if (!product.reducesTile)
+          product.a = readOf(factor.value);
       }
     }
-    if (!product.b || !(product.reducesTile ? bool(product.aValue) : bool(product.a)))
+    if (!product.b || !product.aValue || (!product.reducesTile && !product.a))
       return false;
     plan.products.push_back(product);
     return true;
@@ -245,28 +257,67 @@ private:
 
   /// Whether vectors along the axis are neighbours from a multiple of their length on, wherever
   /// other indices are, data among them.
-  static bool isInVectors(tgl::ReadOp read, BlockArgument axis, int64_t extent) {
+  static bool isInVectors(tgl::ReadOp read, BlockArgument axis, int64_t extent,
+                          int64_t vectorElements) {
     ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
     return extent % vectorElements == 0 && tgl::stepAlong(offset, axis) == 1 &&
            all_of(
                offset.substitute(axis, ValueExpr(int64_t(0))).expr().terms(),
-               [](const IndexExpr::Term &term) { return term.coefficient % vectorElements == 0; });
+               [&](const IndexExpr::Term &term) { return term.coefficient % vectorElements == 0; });
+  }
+
+  /// The type of 16 bits of which both factors are numbers. Of a left factor that the program does
+  /// not round, terms are.
+  bool chooseElement(FewRowsProduct &product) {
+    mlir::Type left, right = tgl::ReadOp(product.b).getTensorType().getElementType();
+    if (product.a)
+      left = tgl::ReadOp(product.a).getTensorType().getElementType();
+    else if (auto convert = product.aValue.getDefiningOp<tgl::ConvertOp>())
+      left = convert.getTarget();
+    auto isShort = [](mlir::Type type) { return type && (type.isBF16() || type.isF16()); };
+    if (!isShort(right) && !isByte(right))
+      return fail(product.b,
+                  describeTensor(tgl::ReadOp(product.b).getTensor()) +
+                      " is neither f16 nor bf16 nor of 8 bits",
+                  "convert it before, as a tensor of its own");
+    bool isExact = left && (isByte(left) || (isShort(left) && (left == right || isByte(right))));
+    product.element = isShort(right)             ? right
+                      : isExact && isShort(left) ? left
+                                                 : mlir::BFloat16Type::get(op.getContext());
+    if (isExact)
+      return true;
+    if (product.a)
+      return fail(product.a,
+                  describeTensor(tgl::ReadOp(product.a).getTensor()) + " and " +
+                      describeTensor(tgl::ReadOp(product.b).getTensor()) +
+                      " are of different types",
+                  "convert one of them before, as a tensor of its own");
+    product.isWide = true;
+    // Terms of f16 do not reach as far as f32.
+    return product.element.isBF16() ||
+           fail(product.reduce,
+                "a factor of " + describe(product.reduce) + " is not rounded to the other's type",
+                "convert it to the type of " + describeTensor(tgl::ReadOp(product.b).getTensor()));
+  }
+
+  /// f8, i8 and u8.
+  static bool isByte(mlir::Type type) {
+    return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(type) || type.isInteger(8);
   }
 
   bool checkFactors(FewRowsProduct &product) {
     tgl::ReadOp b = product.b;
-    mlir::Type element = b.getTensorType().getElementType();
-    if (!element.isBF16() && !element.isF16())
-      return fail(b, describeTensor(b.getTensor()) + " is neither f16 nor bf16",
-                  "convert it before, as a tensor of its own");
+    if (!chooseElement(product))
+      return false;
     if (b.getFill() || isOwn(b.getTensor()) || !b.getExactExprs().empty())
       return fail(b, describe(b) + " has a fill, or is computed in the loop");
     // Lines in memory run along the axis that is not the tile's, both of keys and of values.
     BlockArgument line = product.reducesTile ? axesOfOp(product.nest).getAxes()[0]
                                              : axesOfOp(product.reduce).getAxes()[0];
-    if (!isInVectors(b, line, product.fixed))
-      return fail(b, "elements of " + describeTensor(b.getTensor()) +
-                         " are not read in runs of 8 that start at multiples of 8");
+    int64_t vector = vectorBits / b.getTensorType().getElementType().getIntOrFloatBitWidth();
+    if (!isInVectors(b, line, product.fixed, vector))
+      return fail(b, "elements of " + describeTensor(b.getTensor()) + " are not read in runs of " +
+                         std::to_string(vector) + " that start at multiples of that");
     auto variesAlongLine = [&](mlir::Value value) {
       return value && tgl::axesOf(value).contains(line);
     };
@@ -275,25 +326,11 @@ private:
         }))
       return fail(b, describe(b) + " is read at a place or under a condition that varies along " +
                          namesOf(line));
-    if (product.reducesTile) {
-      auto convert = product.aValue.getDefiningOp<tgl::ConvertOp>();
-      product.isWide = !convert || convert.getTarget() != element;
-      // Terms of f16 do not reach as far as f32.
-      return product.aValue.getType().isF32() &&
-             (!product.isWide || element.isBF16() ||
-              fail(product.reduce,
-                   "a factor of " + describe(product.reduce) +
-                       " is not rounded to the other's type",
-                   "convert it to the type of " + describeTensor(b.getTensor())));
-    }
+    if (product.reducesTile)
+      return product.aValue.getType().isF32();
     tgl::ReadOp a = product.a;
     if (a.getFill() || a.getGuard() || a.getChecked() || isOwn(a.getTensor()))
       return fail(a, describe(a) + " has a fill or a condition, or is computed in the loop");
-    if (a.getTensorType().getElementType() != element)
-      return fail(a,
-                  describeTensor(a.getTensor()) + " and " + describeTensor(b.getTensor()) +
-                      " are of different types",
-                  "convert one of them before, as a tensor of its own");
     tgl::AxisSet varies = tgl::axesOf(a.getResult());
     return (!varies.contains(plan.tiles.getTileLow()) &&
             !varies.contains(plan.tiles.getTileHigh())) ||

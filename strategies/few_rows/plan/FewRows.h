@@ -26,13 +26,15 @@ namespace tegula {
 /// A sum of products in the tile loop.
 struct FewRowsProduct {
   tgl::ReduceOp reduce;
-  tgl::ParallelOp nest; ///< around it; its only axis are the columns
-  bool reducesTile;     ///< over the tile; else the columns are the tile's
-  tgl::ReadOp a;        ///< the left factor where it is the same for all tiles; else null
-  mlir::Value aValue;   ///< the left factor where it is made of the tile's values
-  bool isWide;          ///< that factor is f32, not rounded to the type of the right one
-  tgl::ReadOp b;        ///< the right factor, bf16 or f16
-  int64_t fixed;        ///< points of the axis that is not the tile's
+  tgl::ParallelOp nest;     ///< around it; its only axis are the columns
+  bool reducesTile = false; ///< over the tile; else the columns are the tile's
+  tgl::ReadOp a;            ///< the left factor where it is the same for all tiles; else null
+  mlir::Value aValue;       ///< the left factor as f32
+  bool isWide = false;      ///< that factor is f32, not rounded to the type of the right one
+  tgl::ReadOp b;            ///< the right factor: bf16, f16, or numbers of 8 bits
+  mlir::Value bValue;       ///< the same as f32
+  mlir::Type element;       ///< bf16 or f16, of which both factors are numbers
+  int64_t fixed = 0;        ///< points of the axis that is not the tile's
 };
 
 struct FewRowsPlan {
