@@ -278,6 +278,22 @@ def RecomputeProductsPass : Pass<"tgl-recompute-products", "::tegula::tgl::Kerne
   }];
 }
 
+def RecomputePairsPass : Pass<"tgl-recompute-pairs", "::tegula::tgl::KernelOp"> {
+  let summary = "makes values of pairs again in the sums over them";
+  let description = [{
+    `r[i, j] = rsqrt(sum(square(x[j, c] - x[i, c]) for c) + e)`, `a[i, c] = sum(m[j]*(x[j, c] - x[i, c])*r[i, j] for j)`:
+    r has as many elements as there are pairs, and is made of a few numbers of i and of j. The sum over j makes it again. Short axes
+    that r does not have (c) are written out: their sums stand beside each other in one statement, where a thread walks them together
+    and makes r once. Distances, kernels of distances, forces.
+
+    *Why here*: values and sums stand in statements of their own (tgl-distribute). For a GPU.
+    *Rounding*: values are f32 as before.
+    *Stops*: at fewer than 4 M pairs, which caches hold; where a read of the value's own goes over as many axes as the value;
+    at sums of more than 8 terms in a value (a product, which tensor cores may make), more than 96 operations, and where axes that
+    are not short repeat the value or something else than a sum reads it.
+  }];
+}
+
 def BoundLoopsPass : Pass<"tgl-bound-loops", "::tegula::tgl::KernelOp"> {
   let summary = "turns filters that compare an axis with others into the axis's bounds";
   let description = [{

@@ -148,6 +148,8 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
     pipeline.add(createExpandReductionsPass(expandOptions));
   // What several products multiply is made again for each, in a loop: while statements stand apart.
   pipeline.addPreparation(createRecomputeProductsPass());
+  if (options.target.isGpu())
+    pipeline.add(createRecomputePairsPass());
   // Attention by equations: while the statements of a softmax stand apart.
   pipeline.addPreparation(createOnlineSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
@@ -347,6 +349,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createEliminateCommonEquationsPass(); }, counters);
   registerCounted([] { return createOnlineSoftmaxPass(); }, counters);
   registerCounted([] { return createRecomputeProductsPass(); }, counters);
+  registerCounted([] { return createRecomputePairsPass(); }, counters);
   registerCounted([] { return createBoundLoopsPass(); }, counters);
   registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createChunkRecurrencesPass(); }, counters);

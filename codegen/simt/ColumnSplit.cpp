@@ -103,6 +103,17 @@ std::pair<unsigned, unsigned> ColumnSplit::splitOfLongColumn(tgl::ParallelOp op)
       return none;
     if (!lane && e.chooseLanes(nest)) // terms are neighbours
       return none;
+    // What all columns read stays in caches, and a thread walks several reductions of it at once.
+    bool isOfAll = none_of(reduce.getBody().getOps<tgl::ReadOp>(), [&](tgl::ReadOp read) {
+      tgl::AxisSet varies = tgl::axesOf(read.getResult());
+      return varies.contains(reduce.getAxes()[0]) &&
+             any_of(op.getAxes(), [&](mlir::BlockArgument axis) { return varies.contains(axis); });
+    });
+    bool hasAlike = any_of(op.getBody().getOps<tgl::ReduceOp>(), [&](tgl::ReduceOp other) {
+      return other != reduce && shareReads(reduce, other);
+    });
+    if (isOfAll && hasAlike)
+      return none;
     hasReduction = true;
   }
   if (!hasReduction)

@@ -9,6 +9,7 @@
 
 #include "codegen/simt/ClusterReduction.h"
 #include "codegen/simt/ColumnSplit.h"
+#include "codegen/simt/ColumnsTogether.h"
 #include "codegen/simt/DataRanges.h"
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/RowCache.h"
@@ -200,10 +201,19 @@ unsigned DeviceEmitter::numbersAhead(ArrayRef<tgl::ReduceOp> together, unsigned 
 }
 
 void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
-  if (perThread)
-    return Emitter::emitReduce(op);
   if (reducedBefore.contains(op))
     return;
+  if (perThread) {
+    // The same code may be emitted again where less can be walked together.
+    for (tgl::ReduceOp other : takeTogether(op))
+      reducedBefore.erase(other);
+    SmallVector<tgl::ReduceOp> together = columnsTogether(*this, op);
+    if (together.size() == 1)
+      return Emitter::emitReduce(op);
+    emitColumnsTogether(*this, together);
+    reducedBefore.insert_range(ArrayRef(together).drop_front());
+    return;
+  }
   perThread = true;
   SmallVector<tgl::ReduceOp> together = takeTogether(op);
   auto axes = cast<tgl::AxesOp>(op.getOperation());

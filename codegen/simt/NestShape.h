@@ -48,6 +48,9 @@ bool runsSerially(tgl::ParallelOp nest);
 /// have written (PrivateTemporaries.cpp).
 llvm::SmallVector<tgl::AxesOp> nestsThatOwn(tgl::TempOp temp);
 
+/// Whether two reductions over one axis each read an element at the same places of their axes.
+bool shareReads(tgl::ReduceOp first, tgl::ReduceOp second);
+
 } // namespace tegula
 
 #endif // TEGULA_CODEGEN_SIMT_NESTSHAPE_H
