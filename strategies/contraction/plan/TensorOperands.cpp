@@ -10,6 +10,7 @@
 // in memory: in vectors, along the sum or not, in windows, or computed.
 //
 //===----------------------------------------------------------------------===//
+#include "strategies/contraction/plan/FactorRange.h"
 #include "strategies/contraction/plan/TensorTile.h"
 
 #include "ir/tgl/TglUtils.h"
@@ -244,6 +245,14 @@ bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> 
       return false; // copied as they are, or brought into order before
     tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
     bool isOrdered = prepacked && planPrepackedProduct(operands, product.reduce).order.padded;
+    // Tiles of which an element does not fit its term are computed again, and slowly.
+    SmallVector<mlir::BlockArgument> along(tgl::ReduceOp(product.reduce).getAxes());
+    auto isSpread = [&](const ContractionSide &side) {
+      return llvm::any_of(side.factors,
+                          [&](mlir::Value factor) { return isMultipleOfPower(factor, along); });
+    };
+    if (isSingle && (isSpread(product.a) || isSpread(product.b)))
+      return false;
     if (isSingle && !isOrdered &&
         !(hasChannelVectors(product.a, summed) && hasChannelVectors(product.b, summed)))
       return false;

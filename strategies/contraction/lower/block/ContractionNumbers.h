@@ -26,6 +26,7 @@ struct PrepackedOperand {
   IndexExpr tiles;         ///< tiles of a batch point
   IndexExpr stages;        ///< stages of a tile
   IndexExpr blocks;        ///< blocks that prepack it
+  int64_t parts = 1;       ///< of a line, each by a block of its own
   mlir::Value
       matrix; ///< the matrix that data chooses for a batch point; null: each point has its own
 };
@@ -166,6 +167,9 @@ public:
   /// Lines of a block that prepacks: neighbours in memory are then read by whole sectors whichever
   /// way they lie.
   static constexpr unsigned prepackedLinesOfBlock = 8;
+  /// Parts of lines of so many stages, where that many blocks would take whole lines: few long
+  /// lines keep the memory busy only in parts.
+  int64_t partsOfLines(const IndexExpr &blocks, const IndexExpr &stages) const;
 
   //===--- Halo tiles ---===//
 

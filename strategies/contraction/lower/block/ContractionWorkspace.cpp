@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/block/ContractionNumbers.h"
 #include "strategies/contraction/lower/block/PrepackShape.h"
+#include "target/DeviceFacts.h"
 
 #include "ir/tgl/TglUtils.h"
 
@@ -90,12 +91,25 @@ std::vector<PrepackedOperand> ContractionNumbers::prepackedOperands(IndexExpr &b
       side.tiles = ceilDivOnHost(pointsOnHost(axes, ofRows ? plan.rows : plan.columns), extent);
       side.stages = stages;
       side.blocks = sets * side.tiles * (extent / prepackedLinesOfBlock);
+      side.parts = partsOfLines(side.blocks, stages);
+      side.blocks = side.blocks * side.parts;
       side.terms = place(extent * WgmmaSharedLayout::lineBytes, sets * side.tiles * stages);
       side.scales = scales(extent * sizeof(float), sets * side.tiles);
       sides.push_back(std::move(side));
     }
   }
   return sides;
+}
+
+int64_t ContractionNumbers::partsOfLines(const IndexExpr &blocks, const IndexExpr &stages) const {
+  constexpr int64_t enoughBlocks = 8 * device::multiprocessors, minRounds = 4;
+  std::optional<int64_t> whole = blocks.asConstant(), length = stages.asConstant();
+  if (!whole || !length || *whole <= 0)
+    return 1;
+  int64_t chunksOfRound = prepackThreads() / prepackedLinesOfBlock,
+          chunksOfStage = WgmmaSharedLayout::lineBytes / WgmmaSharedLayout::chunkBytes,
+          rounds = *length * chunksOfStage / chunksOfRound;
+  return std::max<int64_t>(1, std::min(rounds / minRounds, enoughBlocks / *whole));
 }
 
 IndexExpr ContractionNumbers::prepackedBytes() const {

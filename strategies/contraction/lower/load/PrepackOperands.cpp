@@ -40,6 +40,11 @@ void PrepackLaunch::prepackLines(const WgmmaProduct &product, WgmmaOperand opera
   TileDim group = *operand.group;
   operand.group = &group;
   int64_t blocksOfTile = group.extent / ContractionNumbers::prepackedLinesOfBlock;
+  Value *part = nullptr; // of the lines; null: all
+  if (side.parts > 1) {
+    part = b.CreateURem(number, i64(side.parts));
+    number = b.CreateUDiv(number, i64(side.parts));
+  }
   Value *blocksOfSet = b.CreateMul(e.emitSize(side.tiles), i64(blocksOfTile)),
         *set = b.CreateUDiv(number, blocksOfSet);
   number = b.CreateURem(number, blocksOfSet);
@@ -74,6 +79,14 @@ void PrepackLaunch::prepackLines(const WgmmaProduct &product, WgmmaOperand opera
     return wgmmaLoads.loadChunkAt(
         product, operand, b.CreateMul(chunk, i64(operand.shared.chunkElements())), lineNumber);
   };
+  Value *begin = i64(0), *end = allChunks;
+  if (part) {
+    Value *rounds = b.CreateUDiv(b.CreateAdd(allChunks, i64(chunks * side.parts - 1)),
+                                 i64(chunks * side.parts));
+    Value *own = b.CreateMul(rounds, i64(chunks));
+    begin = b.CreateMul(part, own);
+    end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, own), allChunks);
+  }
   Wgmma warps = wgmmaLoads.wgmmaFor(product);
   auto store = [&](Value *chunkNumber, ArrayRef<Value *> terms) {
     e.emitIf(b.CreateICmpSLT(chunkNumber, allChunks), [&] {
@@ -91,7 +104,7 @@ void PrepackLaunch::prepackLines(const WgmmaProduct &product, WgmmaOperand opera
   };
   if (!numbers.usesSplitPrecision()) {
     e.emitLoop(
-        i64(0), allChunks, i64(chunks), {},
+        begin, end, i64(chunks), {},
         [&](Value *first, ArrayRef<Value *>) {
           Value *chunkNumber = b.CreateAdd(first, wide(ownChunk));
           store(chunkNumber, load(chunkNumber));
@@ -120,13 +133,17 @@ void PrepackLaunch::prepackLines(const WgmmaProduct &product, WgmmaOperand opera
   barrier();
   Value *largest = loadWord(largestAt(ownLine)),
         *scale = precision.scaleOf(largest, /*isInverse=*/false);
-  e.emitIf(b.CreateICmpEQ(ownChunk, i32(0)), [&] {
+  // All parts have the scale of the first points; one leaves it.
+  Value *isFirst = b.CreateICmpEQ(ownChunk, i32(0));
+  if (part)
+    isFirst = b.CreateAnd(isFirst, b.CreateICmpEQ(part, i64(0)));
+  e.emitIf(isFirst, [&] {
     Value *inverse = precision.inverseScale(largest, loadWord(leastAt(ownLine)));
     b.CreateAlignedStore(inverse, prepackedLoads.scaleAddress(product, operand, side, wide(line)),
                          Align(4));
   });
   e.emitLoop(
-      i64(0), allChunks, i64(chunks), {},
+      begin, end, i64(chunks), {},
       [&](Value *first, ArrayRef<Value *>) {
         Value *chunkNumber = b.CreateAdd(first, wide(ownChunk));
         store(chunkNumber, precision.splitChunk(load(chunkNumber), scale, operand.terms));
