@@ -30,13 +30,14 @@ using namespace tegula;
 
 WindowTiles::WindowTiles(DeviceEmitter &e) : e(e), b(e.b), rows(e) {}
 
-/// Terms of all windows of a tile: more only fill the instruction cache.
-static constexpr int64_t maxTerms = 256;
+/// Terms of all windows of a tile: more only fill the instruction cache, unless a window alone is
+/// large (7 x 7): points side by side share most of it, and each of its terms has a weight to load.
+static constexpr int64_t maxTerms = 256, largeWindow = 32, maxTermsOfLarge = 512;
 /// Of those with elementary functions, which are a dozen instructions each unless terms have them
 /// in common.
 static constexpr int64_t maxMathTerms = 32;
-/// Elements that a tile loads, each of which may need a register.
-static constexpr int64_t maxElements = 96;
+/// Registers for the elements that a tile loads.
+static constexpr int64_t maxRegisters = 96, maxRegistersOfLarge = 160;
 /// Threads that are left to hide what a load takes.
 static constexpr int64_t enoughThreads = 1 << 15;
 /// Tiles are worth it from this share of the loads' time on.
@@ -191,8 +192,9 @@ static int64_t stepsFor(int64_t apart, int64_t bytes, bool isAligned) {
 std::optional<int64_t> WindowTiles::windowSteps(tgl::WriteOp write) {
   mlir::Value across = e.statement.getAxes()[e.pointTile.axis],
               along = e.statement.getAxes()[e.pointTile.along];
-  int64_t steps = 0, elements = 0;
+  int64_t steps = 0, registers = 0, longest = 0;
   for (Window &window : windowReads) {
+    longest = std::max<int64_t>(longest, window.terms.size());
     int64_t off = 0, vector = windowVector(window, off),
             bytes = bitsOf(window.read.getTensorType()) / 8;
     SmallVector<int64_t> alongSteps = window.steps.lookup(along);
@@ -202,13 +204,14 @@ std::optional<int64_t> WindowTiles::windowSteps(tgl::WriteOp write) {
     for (const Piece &piece : piecesOf(window, window.steps.lookup(across), e.pointTile.points,
                                        alongSteps, e.pointTile.wide, vector, off)) {
       steps += stepsFor(apart, piece.width * bytes, vector > 1);
-      elements += piece.width;
+      registers += divideCeil(piece.width * bytes, int64_t(4));
     }
   }
   int64_t bytes = std::max(1u, bitsOf(write.getTensorType()) / 8);
   steps += e.pointTile.points *
            stepsFor(bytes * e.pointTile.wide, bytes * e.pointTile.wide, e.pointTile.wide > 1);
-  return elements <= maxElements ? std::optional(steps) : std::nullopt;
+  int64_t most = longest > largeWindow ? maxRegistersOfLarge : maxRegisters;
+  return registers <= most ? std::optional(steps) : std::nullopt;
 }
 
 /// Whether a thread's points along the last axis are a vector of what is written.
@@ -247,7 +250,7 @@ void WindowTiles::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer,
   SmallVector<tgl::WriteOp> written(op.getBody().getOps<tgl::WriteOp>());
   tgl::Accesses accesses = tgl::accessesOf(op);
   std::vector<Window> reads; // of all reductions, or there is no tile
-  int64_t terms = 0;
+  int64_t terms = 0, longest = 0;
   bool hasFill = false, hasMath = false;
   for (tgl::ReduceOp reduce : reductions) {
     std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(reduce.getOperation()));
@@ -260,6 +263,7 @@ void WindowTiles::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer,
         !hasRowShape(cast<tgl::AxesOp>(reduce.getOperation())))
       return;
     terms += *own;
+    longest = std::max(longest, *own);
     for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>()) {
       std::optional<Window> window = findWindow(op, reduce, read);
       if (!window || accesses.writes.contains(read.getTensor()))
@@ -272,7 +276,7 @@ void WindowTiles::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer,
     return isa<tgl::TempOp, tgl::SortOp>(nested) ||
            (nested.getNumRegions() && !isa<tgl::ReduceOp>(nested));
   });
-  int64_t most = hasMath ? maxMathTerms : maxTerms;
+  int64_t most = hasMath ? maxMathTerms : longest > largeWindow ? maxTermsOfLarge : maxTerms;
   if (reads.empty() || written.empty() || isOther || (hasMath && terms > most))
     return;
   windowReads = std::move(reads);
