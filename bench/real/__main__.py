@@ -1,7 +1,7 @@
 """Measures kernels that people serve and train, beside eager mode, torch.compile and other projects' kernels.
 
     TEGULA_LIBRARY=libtegula.so python3 bench/real [--only=decode_gqa,...] [--class=decode,...] [--part=1/1]
-                        [--no-compile] [--alone] [--seconds=2] [--tegula=build/release/bin/tegula] [--json=FILE] [--deadline=300]
+                        [--no-compile] [--alone] [--launches] [--seconds=2] [--tegula=build/release/bin/tegula] [--json=FILE] [--deadline=300]
                         [--budget=540]
     python3 bench/real --check [--target=cpu|emulate|cuda] [--only=...] [--class=...] [--part=1/1]
     python3 bench/real --table=FILE,...
@@ -15,7 +15,8 @@ flash-linear-attention, cuSPARSE, torch's own fused kernels) are taken where the
 not. Where --tegula is there, `tegula compile --why` tells the reason for each kernel that is slower than twice its bound.
 
 --check runs each kernel at small sizes and holds every element against the reference in float64; --target=cpu and emulate do
-that alone. --part=2/3 takes the second of three parts of the kernels, and no kernel is begun after --budget seconds. --json
+that alone. --launches adds what each launch of ours takes, one after the other with whatever the one before left in the caches
+(CUPTI's times). --part=2/3 takes the second of three parts of the kernels, and no kernel is begun after --budget seconds. --json
 appends a line for each kernel to a file, and --table prints the table of such files.
 
 Kernels run in a process of their own, which is begun anew when one of them ends it or takes longer than --deadline. Exit code:
@@ -43,6 +44,7 @@ def arguments(given):
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--alone", action="store_true", help="time no others, whose steps or tuning may take minutes")
+    parser.add_argument("--launches", action="store_true", help="what each launch takes, too")
     parser.add_argument("--seconds", type=float, default=2.0, help="for the calls of one kernel")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no kernel is begun")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for one kernel, compilation included")

@@ -7,6 +7,8 @@ import time
 
 import torch
 
+from tegula_eval.commands.launches import kernel_times
+
 from . import judge, timing
 
 
@@ -33,6 +35,8 @@ class Measure:
         del found, wanted
         with torch.no_grad():
             row["times"] = {name: round(taken, 2) for name, taken in self.clock.medians(calls, self.options.seconds).items()}
+        if self.options.launches:
+            row["launch_times"] = kernel_times(compiled.launch, calls=5)
         row["bound"] = round(timing.bound(case, self.rates), 2)
         if self.tegula:
             row["launches"] = self.launches(kernel, compiled)

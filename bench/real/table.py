@@ -37,7 +37,8 @@ def line(row):
         if has_others(row):
             said.append(f"; best other / tegula {ratio(row):.3g}")
     said += [f"; no {name}: {why}" for name, why in row.get("missing", {}).items()]
-    return " ".join(said).replace(" ;", ";")
+    launches = [f"\n    {name[:60]:60} {taken:8.1f} us" for name, taken in row.get("launch_times", [])]
+    return " ".join(said).replace(" ;", ";") + "".join(launches)
 
 
 def checks(rows):

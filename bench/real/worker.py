@@ -57,6 +57,7 @@ def rows(options):
 def flags(options, left):
     given = [f"--target={options.target}", f"--seconds={options.seconds}", f"--tegula={options.tegula}"]
     given += ["--check"]*options.check + ["--no-compile"]*options.no_compile + ["--alone"]*options.alone
+    given += ["--launches"]*options.launches
     given += ["--list"]*options.list
     if left is not None:
         return [*given, f"--only={','.join(left)}"]
