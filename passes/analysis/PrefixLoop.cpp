@@ -55,8 +55,8 @@ unsigned tegula::stepsTogether(const SteppedLoop &stepped, bool hasLanes) {
   return hasLanes ? together / 2 : together;
 }
 
-/// Whether each step writes an element of its own: the place moves by a constant, or the write was a
-/// point's of a `parallel`.
+/// Whether each step writes an element of its own: the place moves by a constant, or the write was
+/// a point's of a `parallel`.
 static bool isOwnOfStep(tgl::WriteOp write, tgl::ForOp loop) {
   SmallVector<tgl::ValueExpr> places = write.getSubscriptExprs();
   places.push_back(tgl::elementOffset(write.getTensorType(), places));

@@ -144,8 +144,8 @@ static void forwardInLoop(ForOp loop) {
   }
 }
 
-/// Points of a `parallel` replace elements of their own: so do the steps of the loop that takes them
-/// in, also where data choose the places and nothing else shows it.
+/// Points of a `parallel` replace elements of their own: so do the steps of the loop that takes
+/// them in, also where data choose the places and nothing else shows it.
 static void markApart(ParallelOp statement) {
   for (WriteOp write : statement.getBody().front().getOps<WriteOp>()) {
     bool isChosen =
