@@ -11,6 +11,7 @@
 // inner `tgl.parallel` that computes it, and the dims of the private temporary that holds it.
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRAlike.h"
 #include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
 #include "frontend/lower/EmitIRScatter.h"
@@ -24,7 +25,7 @@ void Emitter::emitParallel(const Stmt &stmt) {
   blockAxes.append(stmt.vars.begin(), stmt.vars.end());
   AxisSet outer = outerAxes(stmt);
   for (const Stmt *inner : stmt.body)
-    if (inner->meeting == Stmt::LastWins)
+    if (inner->meeting == Stmt::LastWins && !writesAlike(*this, *inner))
       blockWriters[inner] = emitLastWriters(*this, *inner);
   hoistValues(stmt, outer);
   forPoints(unboundAxes(outer), locate(stmt.span), [&] { emitBody(stmt.body); });

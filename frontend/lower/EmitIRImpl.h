@@ -183,6 +183,7 @@ public:
   llvm::DenseMap<unsigned, std::pair<mlir::Value, mlir::Value>> tileBounds;
   std::vector<Frame> frames;
   const LastWriters *lastWriters = nullptr; ///< of the equation that is being written
+  bool meetAlike = false;                   ///< its points that meet write the same value
   llvm::DenseMap<const Stmt *, LastWriters>
       blockWriters; ///< of equations of the block, found before it
   /// Axes of the enclosing parallel blocks, in order.

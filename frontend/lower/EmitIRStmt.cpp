@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "frontend/lower/EmitIRAlike.h"
 #include "frontend/lower/EmitIRDistinct.h"
 #include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
@@ -87,11 +88,16 @@ AxisSet Emitter::equationAxes(const Stmt &stmt) {
 void Emitter::emitEquation(const Stmt &stmt) {
   SmallVector<const Var *, 4> axes = unboundAxes(equationAxes(stmt), inTargetOrder(stmt));
   std::optional<LastWriters> last;
-  if (auto found = blockWriters.find(&stmt); found != blockWriters.end())
+  bool alike = stmt.meeting == Stmt::Alike;
+  if (auto found = blockWriters.find(&stmt); found != blockWriters.end()) {
     last = found->second;
-  else if (stmt.meeting == Stmt::LastWins && !writesDistinctPlaces(*this, stmt))
-    last = emitLastWriters(*this, stmt);
-  llvm::SaveAndRestore<const LastWriters *> saved(lastWriters, last ? &*last : nullptr);
+  } else if (stmt.meeting == Stmt::LastWins && !writesDistinctPlaces(*this, stmt)) {
+    alike = writesAlike(*this, stmt);
+    if (!alike)
+      last = emitLastWriters(*this, stmt);
+  }
+  llvm::SaveAndRestore<const LastWriters *> savedWriters(lastWriters, last ? &*last : nullptr);
+  llvm::SaveAndRestore<bool> savedAlike(meetAlike, alike);
   if (axes.empty() || readsOwnPointsOnly(stmt)) { // one point reads before it writes
     emitInvariants(stmt.value, axes);
     forPoints(axes, locate(stmt.span),
@@ -164,7 +170,7 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
     guard = guard ? arith::AndIOp::create(builder, loc, guard, condition) : condition;
   };
   std::optional<tgl::ReduceKind> combine;
-  if (stmt.meeting == Stmt::Alike)
+  if (meetAlike)
     combine = tgl::ReduceKind::Any;
   if (stmt.accumulate)
     combine = stmt.combine == Reduction::Max   ? tgl::ReduceKind::Max
@@ -217,6 +223,9 @@ SmallVector<const Var *> Emitter::inTargetOrder(const Stmt &stmt) {
 }
 
 bool Emitter::readsOwnPointsOnly(const Stmt &stmt) {
+  // What a point reads of its own element, another one that writes the same may have written.
+  if (meetAlike && analysis.readsTensor(stmt.value, stmt.tensor))
+    return false;
   if (!stmt.readsTarget && !addressReadsTarget(stmt))
     return true;
   if (stmt.accumulate || stmt.meeting == Stmt::LastWins)

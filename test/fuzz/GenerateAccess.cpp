@@ -442,8 +442,11 @@ void AccessGenerator::scatter() {
   takesPoint = !random.chance(20);
   std::string place = integer(1 + random.below(2));
   takesPoint = true;
-  line(y + "[" + near(place) + "] " + random.pick(combines) +
-       (random.chance(50) ? " i + 1.0" : " 2.0") + " for i in M" +
+  std::string at = near(place), combine = random.pick(combines);
+  std::string value = random.chance(50) ? " i + 1.0" : " 2.0";
+  if (combine == "=" && random.chance(50)) // of the place alone, so that points that meet are alike
+    value = random.chance(50) ? " x[" + at + "] + 1.0" : " " + y + "[" + at + "] + 2.0";
+  line(y + "[" + at + "] " + combine + value + " for i in M" +
        (random.chance(20) ? ", f in 3" : "") +
        (random.chance(60) ? " if " + protection(place, "N") : ""));
 }
