@@ -211,6 +211,7 @@ void Emulation::replaceAtom(CallInst &call, unsigned atom) {
   EmulatedAccess read, write;
   read.reads = write.writes = true;
   write.isBulk = atomName(atom).starts_with("cp.async.bulk");
+  write.reads = write.isStrong = atomName(atom).starts_with("red.relaxed.gpu.");
   read.place = write.place = described.place;
   described.read = addAccess(read);
   described.write = addAccess(write);

@@ -17,6 +17,7 @@
 #include "codegen/simt/TeamScan.h"
 #include "codegen/simt/TeamSort.h"
 #include "codegen/simt/TransposeTiles.h"
+#include "codegen/simt/VectorAdds.h"
 #include "codegen/simt/WindowTiles.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
@@ -77,7 +78,8 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
   if (temporaries->emitIn(op) || rows->emitIn(op) || windows->emitIn(op) ||
-      transposes->emitIn(op) || segments->emitIn(op) || emitFastDivision(*this, op))
+      transposes->emitIn(op) || segments->emitIn(op) || emitVectorAdd(*this, op) ||
+      emitFastDivision(*this, op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (write && writes)

@@ -16,6 +16,7 @@
 #include "codegen/simt/RowCache.h"
 #include "codegen/simt/SegmentedCombines.h"
 #include "codegen/simt/TransposeTiles.h"
+#include "codegen/simt/VectorAdds.h"
 #include "codegen/simt/WindowTiles.h"
 #include "ir/tgl/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -175,21 +176,26 @@ Value *DeviceEmitter::stepTogether(Value *number, Value *inside, Value *count) {
   return b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(count, i64(1)));
 }
 
-/// Lanes where rows are no whole vectors; `wanted` gets how many vectors there are.
+/// Lanes where rows are no whole vectors, and those of sums in memory; `wanted` gets how many
+/// vectors there are.
 std::optional<LaneChoice>
 DeviceEmitter::takeRaggedLanes(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &wanted) {
-  if (!options.raggedLanes || !takesSinglePoints())
+  if (!takesSinglePoints() || !options.vectorBytes)
     return std::nullopt;
-  std::optional<LaneChoice> lane =
-      chooseRaggedLanes(op, outer, options.vectorBytes, options.tensorAlignment);
-  if (!lane)
-    return std::nullopt;
-  wanted.lanes = lane->width;
-  SmallVector<unsigned> others(outer);
-  llvm::erase(others, lane->axis);
-  auto axes = cast<tgl::AxesOp>(op.getOperation());
-  wanted.units =
-      *tgl::knownPoints(axes, others) * raggedVectors(*lane, *tgl::knownPoints(axes, lane->axis));
+  std::optional<LaneChoice> lane;
+  if (options.raggedLanes)
+    lane = chooseRaggedLanes(op, outer, options.vectorBytes, options.tensorAlignment);
+  if (lane) {
+    SmallVector<unsigned> others(outer);
+    llvm::erase(others, lane->axis);
+    auto axes = cast<tgl::AxesOp>(op.getOperation());
+    wanted.units =
+        *tgl::knownPoints(axes, others) * raggedVectors(*lane, *tgl::knownPoints(axes, lane->axis));
+  } else if (addsInVectors(options.target.capability)) {
+    lane = chooseAddLanes(op, outer, options.tensorAlignment);
+  }
+  if (lane)
+    wanted.lanes = lane->width;
   return lane;
 }
 

@@ -36,7 +36,6 @@ static std::optional<SmallVector<Access>> accessesOf(tgl::ParallelOp op) {
   for (mlir::Operation &inside : op.getBody().front()) {
     if (inside.getNumRegions() || isa<tgl::TempOp>(inside) || ++operations > maxOperations)
       return std::nullopt;
-    mlir::Value tensor;
     if (auto read = dyn_cast<tgl::ReadOp>(inside)) {
       accesses.push_back({read.getTensorType(), read.getTensor(),
                           tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()),
@@ -54,15 +53,14 @@ static std::optional<SmallVector<Access>> accessesOf(tgl::ParallelOp op) {
   return accesses;
 }
 
-/// Whether the access's vectors begin at multiples of their length, if those of the axis do.
-static bool beginsWithVectors(const Access &access, mlir::Value axis, unsigned width,
-                              unsigned tensorAlignment) {
-  unsigned bytes = storageBytes(access.type.getElementType()) * width;
-  if (!access.tensor.getDefiningOp() && tensorAlignment < bytes)
+bool tegula::beginsWithVectors(mlir::Value tensor, const ValueExpr &offset, mlir::Value axis,
+                               unsigned width, unsigned tensorAlignment) {
+  auto type = cast<tgl::TglTensorType>(tensor.getType());
+  if (!tensor.getDefiningOp() && tensorAlignment < storageBytes(type.getElementType()) * width)
     return false;
-  ValueExpr rest = access.offset;
-  for (mlir::Value operand : access.offset.operands()) {
-    std::optional<int64_t> step = tgl::stepAlong(access.offset, operand);
+  ValueExpr rest = offset;
+  for (mlir::Value operand : offset.operands()) {
+    std::optional<int64_t> step = tgl::stepAlong(offset, operand);
     if (!step || (operand != axis && *step % width))
       return false;
     rest = rest.substitute(operand, ValueExpr(int64_t(0)));
@@ -112,7 +110,8 @@ std::optional<LaneChoice> tegula::chooseRaggedLanes(tgl::ParallelOp op, ArrayRef
     LaneChoice lane{axis, vectorBytes / std::min(widest, 4u), 1};
     lane.hasRest = true;
     bool isAligned = *low % lane.width == 0 && all_of(*accesses, [&](const Access &one) {
-      return stepOf(one) != 1 || beginsWithVectors(one, variable, lane.width, tensorAlignment);
+      return stepOf(one) != 1 ||
+             beginsWithVectors(one.tensor, one.offset, variable, lane.width, tensorAlignment);
     });
     if (isAligned && isUse(lane))
       return lane;

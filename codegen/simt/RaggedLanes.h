@@ -29,6 +29,10 @@ namespace tegula {
 std::optional<LaneChoice> chooseRaggedLanes(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer,
                                             unsigned vectorBytes, unsigned tensorAlignment);
 
+/// Whether an access's vectors begin at multiples of their length, if those of the axis do.
+bool beginsWithVectors(mlir::Value tensor, const tgl::ValueExpr &offset, mlir::Value axis,
+                       unsigned width, unsigned tensorAlignment);
+
 /// Vectors of such lanes along their axis of so many points.
 int64_t raggedVectors(const LaneChoice &lane, int64_t points);
 

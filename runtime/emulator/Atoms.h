@@ -138,6 +138,7 @@ void storeBulk(AtomCall &call);
 void commitStores(AtomCall &call);
 void waitForReading(AtomCall &call);
 void waitForStores(AtomCall &call);
+void addFloats(AtomCall &call);
 float halfToFloat(uint16_t bits);
 double e4m3ToDouble(uint8_t bits);
 } // namespace atoms

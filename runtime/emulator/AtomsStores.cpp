@@ -1,4 +1,4 @@
-//===- AtomsStores.cpp - Copies in bulk from shared memory ---------------------------===//
+//===- AtomsStores.cpp - Copies in bulk, and additions, to global memory -----------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -74,4 +74,23 @@ std::optional<uint32_t> BulkStores::end() {
     if (!group.empty())
       return group.front().place;
   return open.empty() ? std::nullopt : std::optional(open.front().place);
+}
+
+//===----------------------------------------------------------------------===//
+// Additions
+//===----------------------------------------------------------------------===//
+
+/// Where to, and two or four numbers: each is an atomic operation of its own.
+void atoms::addFloats(AtomCall &call) {
+  auto *to = call.operand<float *>(0);
+  unsigned count = call.numOperands() - 1;
+  if (uintptr_t(to) % (count * sizeof(float)) != 0)
+    call.fail("adds " + Twine(count) + " numbers at an address that is no multiple of their bytes");
+  const EmulatedAccess &access = call.thread.grid.code.accesses[call.site.write];
+  ++call.thread.grid.progress;
+  for (unsigned number = 0; number < count; ++number) {
+    call.thread.grid.memory.check(call.thread, to + number, sizeof(float), call.site.write);
+    call.thread.synchronize(to + number, access);
+    to[number] += call.operand<float>(number + 1);
+  }
 }

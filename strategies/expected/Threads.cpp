@@ -12,6 +12,7 @@
 #include "codegen/simt/RaggedLanes.h"
 #include "codegen/simt/StatementWork.h"
 #include "codegen/simt/TransposeTiles.h"
+#include "codegen/simt/VectorAdds.h"
 #include "ir/tgl/Invariance.h"
 #include "passes/analysis/Nest.h"
 
@@ -62,8 +63,11 @@ StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
   auto all = llvm::to_vector(llvm::seq<unsigned>(0, axes.getAxes().size()));
   if (lane || across || columnSplit > 1)
     return;
-  if (std::optional<LaneChoice> choice = chooseRaggedLanes(
-          statement, all, DeviceEmitter::accessBytes, DeviceEmitter::accessBytes)) {
+  std::optional<LaneChoice> choice =
+      chooseRaggedLanes(statement, all, DeviceEmitter::accessBytes, DeviceEmitter::accessBytes);
+  if (!choice) // of an H100 or H200
+    choice = chooseAddLanes(statement, all, DeviceEmitter::accessBytes);
+  if (choice) {
     lane = axes.getAxes()[choice->axis];
     vector = choice->width;
   }
