@@ -21,14 +21,16 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// Whether an expression varies along an axis, by itself or by the bounds of an axis that it uses
-/// (a part of a sum goes over `n = 2*part to 2*part + 2`).
+/// Whether an expression varies along an axis: by itself, by data that do (`x[j[z], d]` along z),
+/// or by the bounds of an axis that it uses (a part of a sum goes over `n = 2*part to 2*part + 2`).
 static bool followsAxis(const ValueExpr &expr, Value axis) {
   return llvm::any_of(expr.operands(), [&](Value operand) {
     if (operand == axis)
       return true;
     auto inner = dyn_cast<BlockArgument>(operand);
-    return inner && isa<AxesOp>(inner.getOwner()->getParentOp()) &&
+    if (!inner)
+      return axesOf(operand).contains(cast<BlockArgument>(axis));
+    return isa<AxesOp>(inner.getOwner()->getParentOp()) &&
            (followsAxis(lowOf(inner), axis) || followsAxis(highOf(inner), axis));
   });
 }

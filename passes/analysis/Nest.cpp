@@ -95,6 +95,23 @@ static bool windowsMeet(ReadOp read, int64_t stride) {
   return false;
 }
 
+/// Whether data that vary along the axis choose a row, through which a nest inside of the statement
+/// walks (`a[row[z], d]`): neighbours along the axis are in rows of their own.
+static bool walksChosenRow(ParallelOp statement, ReadOp read, Value axis) {
+  bool isChosen = llvm::any_of(read.getIndices(), [&](Value index) {
+    return index != axis && axesOf(index).contains(cast<BlockArgument>(axis));
+  });
+  if (!isChosen)
+    return false;
+  for (Operation *around = read->getParentOp(); around && around != statement;
+       around = around->getParentOp())
+    if (auto nest = dyn_cast<AxesOp>(around))
+      for (Value inner : nest.getAxes())
+        if (strideAlong(read.getTensorType(), read.getSubscriptExprs(), inner) == 1)
+          return true;
+  return false;
+}
+
 std::optional<int64_t> tegula::lengthOfFirst(const AxisRange &range) {
   return (range.hi - range.lo)
       .substitute([](Value value) {
@@ -113,6 +130,8 @@ bool tegula::neighboursAreNear(ParallelOp statement) {
     if (temp && statement->isAncestor(temp))
       return true; // each point's own
     std::optional<int64_t> stride = strideAlong(type, subscripts, axis);
+    if (read && walksChosenRow(statement, read, axis))
+      return false;
     return stride && (std::abs(*stride) <= farthest || (read && windowsMeet(read, *stride)));
   };
   return axis && !statement
