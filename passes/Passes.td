@@ -308,6 +308,21 @@ def BoundLoopsPass : Pass<"tgl-bound-loops", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def DoubleBufferPass : Pass<"tgl-double-buffer", "::tegula::tgl::KernelOp"> {
+  let summary = "gives a state that a step reads around each element a second buffer";
+  let description = [{
+    `for t { n[i] = sum(h[i + r - 1] for r in 3); h[i] = f(n[i], h[i]) }` keeps n, since no point may replace its element of h
+    while others read it. With a second buffer one statement does both: `for t { h.new[i] = f(sum(h[i + r - 1] for r in 3),
+    h[i]); h[i] = h.new[i] }`. The copy that ends the step is later none (tgl-rotate-buffers). A temporary that is only
+    copied to a state of a narrower type, such as `h.new` of f32 to h of bf16, gets that type.
+
+    *Why here*: each statement has its own axes; before fusion, which merges what it may.
+    *Rounding*: none: kept values are rounded to the type of the temporary that they were kept in.
+    *Stops*: at loops that carry values; where a state's points never meet along one of its dims, since one launch may then
+    walk the loop; at sums over more than 64 elements, or of unknown length; where a step writes the state twice.
+  }];
+}
+
 def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
   let summary = "groups statements into launches";
   let description = [{
@@ -716,6 +731,27 @@ def InterchangeLoopsPass : Pass<"tgl-interchange-loops", "::tegula::tgl::KernelO
     *Stops*: at loops that carry values or whose bounds are data; where no axis is independent or few points are,
     and launches for each step take less time (LoopCosts.cpp estimates both); without sizes, at products for tensor
     cores.
+  }];
+}
+
+def RotateBuffersPass : Pass<"tgl-rotate-buffers", "::tegula::tgl::KernelOp"> {
+  let summary = "lets steps of a loop on the host hand their states on by name, not by copies";
+  let description = [{
+    `for t { next[i] = f(a, b); b[i] = a[i]; a[i] = next[i] }` copies two tensors at the end of each step. After the step the
+    buffer of `next` may be called `a`, that of `a` be called `b`, and that of `b`, whose elements nobody needs any more, `next`.
+    After a period of three steps all have their first names again: three steps are written out under a loop over periods,
+    without copies. A write is left out where it gives each element of a state the element of another tensor at the
+    same place, nothing changes one or the other behind it in the step, and that tensor is handed on itself or is a temporary
+    of the step. What reads the state behind it reads that tensor. Other statements of the step stay as they are.
+
+    Steps that are no whole period follow the loop: where their number is known they are written out too, and what comes
+    behind has the names that they leave; else, for parameters of the kernel, and in a loop inside of another, they keep
+    their copies. Where a state is first a copy (`a[i] = u[i]`), the first period stands before the loop and reads
+    `u` itself; a result that takes a state in the end (`y[i] = a[i]`) is one of the buffers.
+
+    *Why here*: after loops that one launch walks; statements are fused, and axes still are those of the tensors.
+    *Rounding*: none.
+    *Stops*: at loops that carry values; at periods of more than six steps; where steps would be more than 96 launches.
   }];
 }
 

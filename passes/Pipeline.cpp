@@ -154,6 +154,8 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   pipeline.addPreparation(createOnlineSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
+  // A step of a loop may replace a state in the statement that reads around each element of it.
+  pipeline.add(createDoubleBufferPass());
   // Statements that belong together run together; the rest of memory traffic goes.
   FusePassOptions fuseOptions;
   fuseOptions.batchedProducts = !options.target.isGpu();
@@ -192,6 +194,8 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     // Other loops of steps into one launch, where points of some axes never meet.
     pipeline.add(createInterchangeLoopsPass());
   }
+  // Loops that the host still runs: no copies between their steps, while axes are the tensors' own.
+  pipeline.add(createRotateBuffersPass());
   // Scales of blocks of a sum stand beside the products, however they were written.
   if (options.target.isGpu())
     pipeline.add(createBlockScalesPass());
@@ -358,6 +362,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createSumBeforeProductPass(); }, counters);
   registerCounted([] { return createDistributePass(); }, counters);
+  registerCounted([] { return createDoubleBufferPass(); }, counters);
   registerCounted([] { return createFusePass(); }, counters);
   registerCounted([] { return createBlockScalesPass(); }, counters);
   registerCounted([] { return createGroupProductsPass(); }, counters);
@@ -379,6 +384,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createOrderSumsPass(); }, counters);
   registerCounted([] { return createGatherRecurrencesPass(); }, counters);
   registerCounted([] { return createInterchangeLoopsPass(); }, counters);
+  registerCounted([] { return createRotateBuffersPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
   PassPipelineRegistration<TextOptions>(

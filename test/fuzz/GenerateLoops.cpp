@@ -9,7 +9,8 @@
 // A device runs a loop of steps in one launch where axes of its statements are independent, with
 // states in registers or shared memory (tgl-interchange-loops). These loops write whole states or
 // parts of them, read other elements of them, and store values of each step; axes are independent
-// in none, some or all statements. States are clamped whole numbers: no order rounds.
+// in none, some or all statements. Others hand whole states on, by copies that need not be made
+// (tgl-rotate-buffers). States are clamped whole numbers: no order rounds.
 //
 //===----------------------------------------------------------------------===//
 #include "GenerateImpl.h"
@@ -94,6 +95,7 @@ private:
   void factorisation();
   void elementwise();
   void neighbours();
+  void handedOn();
   void blockSteps();
 
   Random &random;
@@ -294,6 +296,63 @@ void LoopGenerator::neighbours() {
   output("y", withBatch({"D"}));
 }
 
+/// States that steps hand on to each other, in any order, among them those of a step before; some
+/// are changed again behind their copy, or read. States begin as copies, and results are copies.
+void LoopGenerator::handedOn() {
+  size("D", {1, 2, 7, 31, 32, 33, 65});
+  std::string b = batch("b, "), back = hasBatch ? "B - 1 - b, " : "";
+  input("x", withBatch({"D"}));
+  input("s", {"T"});
+  unsigned numStates = 1 + random.below(3);
+  std::vector<std::string> states(numStates);
+  for (unsigned k = 0; k < numStates; ++k) {
+    states[k] = std::string(1, "hgk"[k]);
+    state(states[k], indices({"d"}), withBatch({"D"}),
+          random.chance(60)   ? "x[" + b + "d]"
+          : random.chance(50) ? "1.0"
+                              : "");
+  }
+  bool isKnown = random.chance(50), isKept = random.chance(30) && !isKnown;
+  beginLoop(isKnown ? std::to_string(random.below(10)) : "T");
+  std::string step = isKnown ? "t" : "s[t]";
+  std::string around = random.chance(40) ? "sum(h[" + back + "(d + r + D - 1) % D] for r in 3)"
+                                         : "h[" + back + "d - 1, fill=1] - h[" + b + "D - 1 - d]";
+  line("n[" + b + "d in D] = " + whole(around + " + " + states.back() + "[" + b + "d] + " + step));
+  // A value that a state takes: another's, the new one, or a sum of both.
+  std::vector<std::string> order = states;
+  if (random.chance(30))
+    std::swap(order.front(), order.back());
+  if (random.chance(30)) { // the first state's own elements are kept for the last one
+    line("o[" + b + "d in D] = " + states.front() + "[" + b + "d]");
+    order.insert(order.begin(), "o");
+  }
+  for (size_t k = order.size(); k-- > 0;) {
+    if (order[k] == "o")
+      break;
+    std::string from = k ? order[k - 1] : "n";
+    if (random.chance(15))
+      from = pick(states);
+    std::string value = from + "[" + b + "d]";
+    if (random.chance(15))
+      value = whole("n[" + b + "d] - " + order[k] + "[" + b + "d]");
+    line(order[k] + "[" + b + "d] = " + value);
+    if (random.chance(15))
+      line(order[k] + "[" + b + "0] = " + step + (hasBatch ? " for b in B" : ""));
+  }
+  if (order.front() == "o" || random.chance(20))
+    line(states.front() + "[" + b + "d] = n[" + b + "d]");
+  if (isKept)
+    line("way[" + b + "t, d] = " + pick(states) + "[" + b + "d]*2");
+  endLoop();
+  for (unsigned k = 0; k < numStates; ++k) {
+    std::string result = "y" + states[k];
+    line(result + "[" + b + "d] = " + states[k] + "[" + b + "d]");
+    output(result, withBatch({"D"}));
+  }
+  if (isKept)
+    output("way", withBatch({"T", "D"}));
+}
+
 /// Points of a block that each carry a number through many steps, for parts and tiles of steps
 /// (tgl-split-recurrences, tgl-split-scans): steps write elements of their own, replace one of
 /// which the last counts, or what was read before the loop.
@@ -339,7 +398,7 @@ GeneratedProgram LoopGenerator::generate() {
   size("T", {0, 1, 2, 3, 7, 31, 33});
   if (hasBatch)
     size("B", {1, 2, 3, 5, 7});
-  switch (random.below(8)) {
+  switch (random.below(10)) {
   case 0:
     bestPath();
     break;
@@ -360,6 +419,10 @@ GeneratedProgram LoopGenerator::generate() {
     break;
   case 6:
     blockSteps();
+    break;
+  case 7:
+  case 8:
+    handedOn();
     break;
   default:
     neighbours();
