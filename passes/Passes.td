@@ -317,9 +317,9 @@ def DoubleBufferPass : Pass<"tgl-double-buffer", "::tegula::tgl::KernelOp"> {
     copied to a state of a narrower type, such as `h.new` of f32 to h of bf16, gets that type.
 
     *Why here*: each statement has its own axes; before fusion, which merges what it may.
-    *Rounding*: none: kept values are rounded to the type of the temporary that they were kept in.
+    *Rounding*: sums may get another order; values are rounded to the type of the temporary that they were kept in.
     *Stops*: at loops that carry values; where a state's points never meet along one of its dims, since one launch may then
-    walk the loop; at sums over more than 64 elements, or of unknown length; where a step writes the state twice.
+    walk the loop; at products, sums over more than 64 elements, or of unknown length; where a step writes the state twice.
   }];
 }
 
@@ -751,7 +751,7 @@ def RotateBuffersPass : Pass<"tgl-rotate-buffers", "::tegula::tgl::KernelOp"> {
 
     *Why here*: after loops that one launch walks; statements are fused, and axes still are those of the tensors.
     *Rounding*: none.
-    *Stops*: at loops that carry values; at periods of more than six steps; where steps would be more than 96 launches.
+    *Stops*: at loops that carry values; at periods of more than six steps; where the steps that are written out would have more than 48 launches.
   }];
 }
 

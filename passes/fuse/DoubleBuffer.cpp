@@ -55,19 +55,22 @@ static bool readsWindows(ParallelOp statement) {
   return areFew;
 }
 
-/// Whether no axis of the statement is one of the tensor's dims in all its reads of it: along such
-/// an axis points would never meet, and one launch could walk the loop.
+/// Whether each point of the statement reads elements of the tensor around its own, along all dims.
+/// Along a dim whose subscripts are all one axis, points would never meet, and one launch could
+/// walk the loop; one that no axis of the statement decides is that of a product.
 static bool readsAround(ParallelOp statement, Value tensor) {
   SmallVector<bool> around(cast<TglTensorType>(tensor.getType()).getDims().size(), false);
+  bool isNear = !around.empty();
+  auto isOwn = [&](Value axis) { return llvm::is_contained(statement.getAxes(), axis); };
   statement->walk([&](ReadOp read) {
     if (read.getTensor() != tensor)
       return;
     for (auto [meets, subscript] : llvm::zip_equal(around, read.getSubscriptExprs())) {
-      Value axis = subscript.asValue();
-      meets |= !axis || !llvm::is_contained(statement.getAxes(), axis);
+      isNear &= llvm::any_of(subscript.operands(), isOwn);
+      meets |= !subscript.asValue();
     }
   });
-  return !around.empty() && llvm::all_of(around, [](bool meets) { return meets; });
+  return isNear && llvm::all_of(around, [](bool meets) { return meets; });
 }
 
 namespace {
@@ -147,8 +150,8 @@ struct DoubleBufferPass : Counted<tegula::impl::DoubleBufferPassBase<DoubleBuffe
         }
         auto reader = dyn_cast<ReadOp>(user);
         isOwn &= reader && statement->isAncestor(reader) && !reader.getGuard() &&
-                 !reader.getFill() && !reader.getChecked() &&
-                 reader.getExactNumerators().empty() && isAtPoint(reader, statement);
+                 !reader.getFill() && !reader.getChecked() && reader.getExactNumerators().empty() &&
+                 isAtPoint(reader, statement);
         if (isOwn)
           update.readers.push_back(reader);
       }
@@ -174,30 +177,35 @@ struct DoubleBufferPass : Counted<tegula::impl::DoubleBufferPassBase<DoubleBuffe
     return axes.empty();
   }
 
-  /// Whether each point of the producer is one of the statement.
-  static bool isSame(const Update &update) {
+  /// Whether each point of the producer is one of the statement, which reads the value of that
+  /// point alone.
+  static bool isSame(Update &update) {
+    SmallVector<ValueExpr> place = update.readers.front().getSubscriptExprs();
     for (ReadOp reader : update.readers)
-      for (auto [made, used] :
-           llvm::zip_equal(WriteOp(update.kept).getSubscriptExprs(), reader.getSubscriptExprs()))
-        if (!made.asValue() || !(highOf(made.asValue()) == highOf(used.asValue())) ||
-            !(lowOf(made.asValue()) == lowOf(used.asValue())))
-          return false;
-    return true;
+      if (reader.getSubscriptExprs() != place)
+        return false;
+    return llvm::all_of(
+        llvm::zip_equal(update.kept.getSubscriptExprs(), place), [](const auto &pair) {
+          Value made = std::get<0>(pair).asValue(), used = std::get<1>(pair).asValue();
+          return made && lowOf(made) == lowOf(used) && highOf(made) == highOf(used);
+        });
   }
 
   static void inlineProducer(Update &update) {
+    OpBuilder builder(update.statement);
+    builder.setInsertionPointToStart(&update.statement.getBody().front());
+    IRMapping map;
+    for (auto [made, used] : llvm::zip_equal(update.kept.getSubscriptExprs(),
+                                             update.readers.front().getSubscriptExprs()))
+      map.map(made.asValue(), used.asValue());
+    for (Operation &op : update.producer.getBody().front())
+      if (&op != update.kept)
+        builder.clone(op, map);
+    ReadOp first = update.readers.front();
+    Value value =
+        roundToStorage(builder, first.getLoc(), map.lookupOrDefault(update.kept.getValue()),
+                       first.getTensorType().getElementType());
     for (ReadOp reader : update.readers) {
-      OpBuilder builder(reader);
-      IRMapping map;
-      for (auto [made, used] :
-           llvm::zip_equal(update.kept.getSubscriptExprs(), reader.getSubscriptExprs()))
-        map.map(made.asValue(), used.asValue());
-      for (Operation &op : update.producer.getBody().front())
-        if (&op != update.kept)
-          builder.clone(op, map);
-      Value value = roundToStorage(builder, reader.getLoc(),
-                                   map.lookupOrDefault(update.kept.getValue()),
-                                   reader.getTensorType().getElementType());
       reader.replaceAllUsesWith(value);
       reader.erase();
     }
@@ -249,7 +257,11 @@ struct DoubleBufferPass : Counted<tegula::impl::DoubleBufferPassBase<DoubleBuffe
         return false;
       }
     }
-    if (!copy || !writesWhole(copy) || copy.getSubscriptExprs() != copied.getSubscriptExprs())
+    if (!copy || !writesWhole(copy) || copy.getSubscriptExprs() != copied.getSubscriptExprs() ||
+        llvm::none_of(temp->getUsers(), [&](Operation *user) {
+          auto statement = dyn_cast<ParallelOp>(user->getParentOp());
+          return isa<WriteOp>(user) && statement && readsAround(statement, copy.getTensor());
+        }))
       return false;
     TglTensorType own = temp.getType(), type = copy.getTensorType();
     if (own == type || own.getDims() != type.getDims() ||

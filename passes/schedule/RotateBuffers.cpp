@@ -23,7 +23,7 @@ namespace tegula {
 /// state with the two before it; six where a loop has both.
 static constexpr unsigned maxPeriod = 6;
 /// Launches that all steps that are written out may have.
-static constexpr unsigned maxLaunches = 96;
+static constexpr int64_t maxLaunches = 48;
 
 //===----------------------------------------------------------------------===//
 // What steps hand on
@@ -217,7 +217,8 @@ private:
     std::string name = "step";
     if (std::optional<ArrayAttr> names = loop.getNames(); names && !names->empty())
       name = cast<StringAttr>((*names)[0]).str();
-    auto periods = ForOp::create(builder, loop.getLoc(), ArrayRef<StringRef>{name}, int64_t(0), count);
+    auto periods =
+        ForOp::create(builder, loop.getLoc(), ArrayRef<StringRef>{name}, int64_t(0), count);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&periods.getBody().front());
     builder.setInsertionPoint(YieldOp::create(builder, loop.getLoc()));
@@ -260,12 +261,16 @@ bool Rotation::run(bool early) {
   if (steps && (*steps <= 0 || (!canRename && *steps < length)))
     return false;
   // The first period is written out where its steps read first elements elsewhere.
-  int64_t head = steps && isTop() && early && *steps >= length ? length : 0;
-  int64_t rounds = steps ? (*steps - head) / length : 0;
-  int64_t rest = steps ? *steps - head - rounds * length : 0;
   auto launches = loop.getBody().front().getOps<LaunchOp>();
-  if ((head + length + (canRename ? rest : 1)) * std::distance(launches.begin(), launches.end()) >
-      maxLaunches)
+  int64_t numLaunches = std::distance(launches.begin(), launches.end());
+  bool keepsRest = !steps || (!canRename && *steps % length);
+  int64_t rest = keepsRest ? 1 : *steps % length; // a loop counts as a step
+  int64_t head = steps && isTop() && early && *steps >= length &&
+                         (2 * length + rest) * numLaunches <= maxLaunches
+                     ? length
+                     : 0;
+  int64_t rounds = steps ? (*steps - head) / length : 0;
+  if ((head + (rounds || !steps ? length : 0) + rest) * numLaunches > maxLaunches)
     return false;
 
   // Temporaries of a step keep their memory, one for all steps.
@@ -277,7 +282,6 @@ bool Rotation::run(bool early) {
   for (WholeCopy &copy : handover.copies)
     eraseWrite(copy.write);
 
-  bool keepsRest = !steps || (!canRename && rest);
   if (steps) {
     addSteps(0, head);
     if (rounds == 1)

@@ -127,6 +127,7 @@ tgl.kernel @known(%x: !tgl.tensor<[7], f32> {tgl.name = "x", tgl.role = "in"},
 // CHECK-NEXT: tgl.write %{{.*}}, %g[
 // CHECK: tgl.read %h[
 // CHECK: tgl.write %{{.*}}, %y[2*%{{.*}} + 1, %
+// CHECK-NOT: tgl.launch
 tgl.kernel @late(%h: !tgl.tensor<[7], f32> {tgl.name = "h", tgl.role = "inout"},
                  %g: !tgl.tensor<[7], f32> {tgl.name = "g", tgl.role = "inout"},
                  %y: !tgl.tensor<[12, 7], f32> {tgl.name = "y", tgl.role = "out"}) {
