@@ -14,6 +14,7 @@
 #include "codegen/simt/PrivateTemporaries.h"
 #include "codegen/simt/RowCache.h"
 #include "codegen/simt/SegmentedCombines.h"
+#include "codegen/simt/TeamParts.h"
 #include "codegen/simt/TeamScan.h"
 #include "codegen/simt/TeamSort.h"
 #include "codegen/simt/TransposeTiles.h"
@@ -76,13 +77,25 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
   b.SetCurrentDebugLocation(around);
 }
 
+/// The nest around whose points parts of a team take; null where there is none.
+static tgl::ParallelOp nestInParts(mlir::Operation *inside) {
+  auto around = dyn_cast<tgl::ParallelOp>(inside->getParentOp());
+  return around && dealsToParts(around) ? around : nullptr;
+}
+
+/// Whether the write is to a temporary of a point that a part of a team takes.
+static bool isOfPart(tgl::WriteOp write) {
+  auto temp = write.getTensor().getDefiningOp<tgl::TempOp>();
+  return temp && nestInParts(temp);
+}
+
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
   if (temporaries->emitIn(op) || rows->emitIn(op) || windows->emitIn(op) ||
       transposes->emitIn(op) || segments->emitIn(op) || emitVectorAdd(*this, op) ||
       emitFastDivision(*this, op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
-  if (write && writes)
+  if (write && writes && !isOfPart(write))
     return emitIf(writes, [&] { Emitter::emitOp(op); });
   if (!write || perThread)
     return Emitter::emitOp(op);
@@ -101,11 +114,12 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
 }
 
 /// Whether the nest writes more than the team's own temporaries: threads that have no point fill
-/// theirs too, which they go on to read.
+/// theirs too, which they go on to read. Of a part of a team these are those of its point.
 static bool writesResults(tgl::ParallelOp op) {
-  return any_of(tgl::accessesOf(op).writes, [](mlir::Value tensor) {
+  tgl::ParallelOp around = nestInParts(op);
+  return any_of(tgl::accessesOf(op).writes, [&](mlir::Value tensor) {
     auto temp = tensor.getDefiningOp<tgl::TempOp>();
-    return !temp || !tgl::isPrivate(temp);
+    return !temp || !tgl::isPrivate(temp) || (around && !around->isAncestor(temp));
   });
 }
 
@@ -121,6 +135,8 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   }
   if (perThread)
     return Emitter::emitParallel(op);
+  if (dealsToParts(op))
+    return emitInParts(*this, op);
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> box, rest;
   splitAxes(axes, box, rest);
@@ -150,12 +166,17 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
       point();
     return SmallVector<Value *>();
   };
+  bool fillsOwn = any_of(op.getOps<tgl::WriteOp>(), isOfPart);
+  if (isPoint && fillsOwn)
+    writes = isPoint; // each of the others
   if (rows->holds(op))
     rows->distribute({axes}, lane, {}, each);
-  else if (isPoint && writesResults(op))
+  else if (isPoint && !fillsOwn && writesResults(op))
     emitIf(isPoint, [&] { distribute(countOf(axes, box, lane), {}, each); });
   else
     distribute(countOf(axes, box, lane), {}, each);
+  if (fillsOwn)
+    writes = nullptr;
   perThread = false;
   if (seen)
     barrier();

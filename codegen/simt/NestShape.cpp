@@ -11,6 +11,7 @@
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
+#include "passes/analysis/ShortRows.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -90,15 +91,17 @@ SmallVector<tgl::AxesOp> tegula::nestsThatOwn(tgl::TempOp temp) {
     // A nest of one axis that the team deals out, in steps of loops at most.
     auto nest = dyn_cast<tgl::AxesOp>(user->getParentOp());
     auto parallel = dyn_cast<tgl::ParallelOp>(user->getParentOp());
-    if (!nest || nest.getAxes().size() != 1 || (parallel && runsSerially(parallel)))
+    if (!nest || nest.getAxes().size() != 1 ||
+        (parallel && (runsSerially(parallel) || dealsToParts(parallel))))
       return {};
     mlir::Operation *around = nest->getParentOp();
     while (isa<tgl::ForOp>(around))
       around = around->getParentOp();
     tgl::AxisRange range = getAxisRange(nest, 0);
-    bool isWhole = around == temp->getParentOfType<tgl::ParallelOp>() &&
-                   !around->getParentOfType<tgl::ParallelOp>() && range.lo.asConstant() == 0 &&
-                   range.hi.asConstant() &&
+    auto owner = temp->getParentOfType<tgl::ParallelOp>();
+    bool isWhole = around == owner &&
+                   (!around->getParentOfType<tgl::ParallelOp>() || dealsToParts(owner)) &&
+                   range.lo.asConstant() == 0 && range.hi.asConstant() &&
                    (nests.empty() || range.hi == getAxisRange(nests.front(), 0).hi);
     if (!isWhole || elementOffset(temp.getTensor().getType(), place).asValue() != nest.getAxes()[0])
       return {};
@@ -108,7 +111,31 @@ SmallVector<tgl::AxesOp> tegula::nestsThatOwn(tgl::TempOp temp) {
                                                                   : nests;
 }
 
+bool tegula::dealsToParts(tgl::ParallelOp nest) {
+  // All threads of the team come to what stands directly in the statement.
+  auto statement = dyn_cast<tgl::ParallelOp>(nest->getParentOp());
+  return statement && !statement->getParentOfType<tgl::AxesOp>() &&
+         !statement->getParentOfType<tgl::TilesOp>() &&
+         hasRowShape(cast<tgl::AxesOp>(nest.getOperation())) &&
+         *tgl::knownPoints(cast<tgl::AxesOp>(nest.getOperation())) > 0 && reducesShortRows(nest);
+}
+
+unsigned tegula::threadsOfPart(tgl::ParallelOp nest, unsigned team,
+                               function_ref<std::optional<LaneChoice>(tgl::AxesOp)> laneOf) {
+  constexpr unsigned least = 2; // that are no single threads
+  int64_t vectors = least;
+  for (mlir::Operation &nested : nest.getBody().front())
+    if (auto inner = dyn_cast<tgl::AxesOp>(nested)) {
+      std::optional<LaneChoice> lane = laneOf(inner);
+      int64_t width = lane ? lane->width : 1;
+      vectors = std::max<int64_t>(vectors, divideCeil(*tgl::knownPoints(inner), width));
+    }
+  return PowerOf2Ceil(std::min<int64_t>(vectors, std::min(team, DeviceEmitter::warp)));
+}
+
 bool tegula::runsSerially(tgl::ParallelOp nest) {
+  if (dealsToParts(nest))
+    return false;
   // Terms of a row for each point from where on it is worth while that threads come together for
   // it.
   constexpr int64_t termsForPoint = 32, shortRow = 256;

@@ -12,6 +12,7 @@
 #ifndef TEGULA_CODEGEN_SIMT_NESTSHAPE_H
 #define TEGULA_CODEGEN_SIMT_NESTSHAPE_H
 
+#include "codegen/common/LaneChoices.h"
 #include "ir/tgl/Tgl.h"
 
 namespace tegula {
@@ -43,6 +44,13 @@ bool isLarge(tgl::TempOp temp);
 /// a thread a point: they are few, with long rows to reduce in each, or with temporaries too
 /// large for a thread.
 bool runsSerially(tgl::ParallelOp nest);
+/// Whether a team deals the points of an inner nest out to parts of its warps, since each reduces a
+/// short row (TeamParts.h).
+bool dealsToParts(tgl::ParallelOp nest);
+/// Threads of such a part: one for each vector of the nests inside, as far as a warp of the team
+/// has them; `laneOf` says which vectors a nest has.
+unsigned threadsOfPart(tgl::ParallelOp nest, unsigned team,
+                       llvm::function_ref<std::optional<LaneChoice>(tgl::AxesOp)> laneOf);
 /// The nests that access a private temporary, if each of their points touches its own element
 /// alone, whichever that is in memory: threads that share these nests alike read only what they
 /// have written (PrivateTemporaries.cpp).

@@ -30,6 +30,14 @@ PrivateTemporaries::PrivateTemporaries(DeviceEmitter &e) : e(e), b(e.b) {}
 // States in registers
 //===----------------------------------------------------------------------===//
 
+/// Threads that the nests of the temporary's block are dealt out to: the team, or a part of it.
+static unsigned threadsOf(DeviceEmitter &e, tgl::TempOp temp) {
+  auto nest = temp->getParentOfType<tgl::ParallelOp>();
+  if (!dealsToParts(nest))
+    return e.shape.team;
+  return threadsOfPart(nest, e.shape.team, [&](tgl::AxesOp inner) { return e.chooseLanes(inner); });
+}
+
 /// Which temporaries the team's threads keep, now that it is known how they share nests.
 void PrivateTemporaries::planStates() {
   ownStates.clear();
@@ -41,7 +49,7 @@ void PrivateTemporaries::planStates() {
       return;
     std::optional<LaneChoice> lane = e.chooseLanes(nests.front());
     int64_t width = lane ? lane->width : 1;
-    bool fits = *tgl::knownPoints(nests.front()) <= e.maxRounds * e.shape.team * width;
+    bool fits = *tgl::knownPoints(nests.front()) <= e.maxRounds * threadsOf(e, temp) * width;
     for (tgl::AxesOp nest : nests)
       fits &= isSameRow(e, nests.front(), nest) && !e.isCachedRow(nest);
     if (fits) {
@@ -58,7 +66,7 @@ Value *PrivateTemporaries::allocateState(tgl::TempOp temp) {
   Type *element = e.storageType(temp.getTensor().getType().getElementType());
   int64_t width = ownStates.lookup(temp.getTensor());
   int64_t points = std::max<int64_t>(1, *tgl::knownPoints(nestsThatOwn(temp).front()));
-  int64_t rounds = divideCeil(points, e.shape.team * width);
+  int64_t rounds = divideCeil(points, threadsOf(e, temp) * width);
   AllocaInst *space =
       b.CreateAlloca(ArrayType::get(element, rounds * width), nullptr, temp.getName());
   space->setAlignment(Align(16));

@@ -119,7 +119,8 @@ void RowCache::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &w
   for (mlir::Operation &nested : op.getBody().front()) {
     auto nest = dyn_cast<tgl::AxesOp>(nested);
     auto parallel = dyn_cast<tgl::ParallelOp>(nested);
-    bool isDistributed = isa<tgl::ReduceOp>(nested) || (parallel && !runsSerially(parallel));
+    bool isDistributed = isa<tgl::ReduceOp>(nested) ||
+                         (parallel && !runsSerially(parallel) && !dealsToParts(parallel));
     if (nest && isDistributed && hasRowShape(nest) && !e.isEmpty(&nested) &&
         (nests.empty() || isSameRow(e, nests.front(), nest)))
       nests.push_back(nest);

@@ -14,6 +14,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
 #include "passes/analysis/PrefixLoop.h"
+#include "passes/analysis/ShortRows.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -93,6 +94,8 @@ StatementWork::StatementWork(tgl::ParallelOp op) {
           isa<tgl::ReduceOp>(around) || (nest && !runsSerially(nest)))
         return; // done by the threads that the nest around it is dealt out to
     std::optional<int64_t> nest = mean ? mean : maxPoints(cast<tgl::AxesOp>(nested));
+    if (auto parallel = dyn_cast<tgl::ParallelOp>(nested); parallel && dealsToParts(parallel))
+      *nest *= longestInside(parallel); // by parts, which share rows
     inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;
   });
 }

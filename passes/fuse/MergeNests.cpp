@@ -8,6 +8,7 @@
 #include "passes/fuse/MergeNests.h"
 #include "mlir/IR/Dominance.h"
 #include "passes/analysis/PrefixLoop.h"
+#include "passes/analysis/RowsInside.h"
 #include "passes/fuse/Access.h"
 #include "passes/fuse/AlignAxes.h"
 #include "strategies/contraction/plan/GroupedProduct.h"
@@ -228,34 +229,6 @@ static bool goesThroughRows(ParallelOp statement, bool hasRest) {
   return llvm::all_of(statement.getBody().front().getOps<ParallelOp>(), isPlain);
 }
 
-/// Whether a nest over the shared axes would have sums inside each of its points, one for each
-/// point of the axes that are left, through which single threads of a block would go: along memory,
-/// or long ones where there are few. As a statement of its own each has a team of threads. (A few
-/// long rows a block takes by the team.)
-static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
-  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32, shortColumn = 128,
-                    maxFewColumns = 128;
-  int64_t points = 1;
-  for (Value axis : rest) {
-    std::optional<int64_t> extent = (highOf(axis) - lowOf(axis)).asConstant();
-    if (!extent || llvm::MulOverflow(points, *extent, points))
-      return false;
-  }
-  if (rest.empty())
-    return false;
-  return statement
-      ->walk([&](ReduceOp reduce) {
-        std::optional<int64_t> terms = knownPoints(cast<AxesOp>(reduce.getOperation()));
-        bool inTurn = terms && *terms >= longRow && points <= *terms / termsForPoint;
-        if (!terms || inTurn)
-          return WalkResult::advance();
-        bool walks = runsAlongRows(reduce) ? *terms >= shortRow
-                                           : *terms >= shortColumn && points < maxFewColumns;
-        return walks ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 static bool hasSort(ParallelOp statement) { return !statement.getBody().getOps<SortOp>().empty(); }
 
 static bool hasScan(ParallelOp statement) {
@@ -361,10 +334,17 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   if (isWide && same && hasScan(first) && hasScan(second) &&
       leavesMachineIdle(first, second, shared, options.minPoints))
     return false;
-  // Without a dependence only statements over the same points gain: they read the same elements.
+  // Without a dependence only statements over the same points gain, or over elements of the same
+  // rows: they read the same elements.
+  if (!shared.flow)
+    return same ||
+           (isWide &&
+            ((firstRest.empty() && isPointwise(second) &&
+              isBesideRows(second, secondRest, first)) ||
+             (secondRest.empty() && isPointwise(first) && isBesideRows(first, firstRest, second))));
   // Nor does broadcasting a stored value cost enough to give up the order of a pointwise statement.
-  if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
-    return same;
+  if (!same && isPointwise(first) && isPointwise(second))
+    return false;
   // A team sorts a row for a point; inside of a nest it would sort one after the other.
   if (isWide &&
       ((hasSort(first) && !firstRest.empty()) || (hasSort(second) && !secondRest.empty())))

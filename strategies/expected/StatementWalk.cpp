@@ -38,7 +38,7 @@ bool StatementWalk::count() {
   for (auto [axis, range] : zip_equal(axes.getAxes(), getAxisRanges(axes)))
     enter(axis, range, statement);
   work.points = pointsAround();
-  work.team = threads.team;
+  work.team = dealing = threads.team;
   work.vector = threads.vector;
   work.blockThreads = threads.block / threads.columnSplit; // of as many points
   lane = threads.lane;

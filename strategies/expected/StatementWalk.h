@@ -77,9 +77,10 @@ private:
 
   //===--- Lanes and teams ---===//
 
-  mlir::Value lane;                         ///< the axis of vectors, null: none
-  double width = 1;                         ///< of vectors
-  bool isShared = false;                    ///< inside of a nest that the team has dealt out
+  mlir::Value lane;      ///< the axis of vectors, null: none
+  double width = 1;      ///< of vectors
+  bool isShared = false; ///< inside of a nest that the team has dealt out
+  double dealing = 0;    ///< threads that a nest is dealt out to: the team, or a part of it
   llvm::SmallVector<ThreadAxis> neighbours; ///< axes along which threads of a warp stand
 
   //===--- What is computed once ---===//
@@ -87,6 +88,8 @@ private:
   llvm::DenseMap<mlir::Value, size_t> names;          ///< of values: equal ones have one
   llvm::SmallVector<llvm::DenseSet<size_t>> computed; ///< by nest
   llvm::DenseSet<size_t> rowsRead;
+  llvm::DenseSet<size_t> piecesRead; ///< rows, in whichever groups nests go through them
+  size_t nameOfRow(tgl::ReadOp read) const;
   llvm::DenseMap<mlir::Value, unsigned> versions; ///< of tensors that the statement writes
   size_t nameOf(mlir::Value value);
   size_t nameOf(mlir::Operation *op);
@@ -123,7 +126,7 @@ private:
   double visitLoop(tgl::ForOp loop, double begin);
   double visitTiles(tgl::TilesOp tiles, double begin);
   void keepFactors(const LaunchWork &before, double points);
-  double combineTeam();
+  double combineTeam(double team);
   double timeOfTurns(mlir::Operation *op, double turns, double each) const;
 };
 

@@ -27,10 +27,10 @@ double StatementWalk::timeOfTurns(mlir::Operation *op, double turns, double each
   return std::ceil(turns / together) * each + turns * apart;
 }
 
-double StatementWalk::combineTeam() {
+double StatementWalk::combineTeam(double team) {
   constexpr double shuffle = 28, perWarp = 6, shuffleInstructions = 2.5;
-  double steps = std::log2(std::min(threads.team, threadsOfWarp));
-  double warps = threads.team / threadsOfWarp;
+  double steps = std::log2(std::min(team, threadsOfWarp));
+  double warps = team / threadsOfWarp;
   double instructions = steps * shuffleInstructions + (warps > 1 ? 12 + 2 * warps : 0);
   work.instructions += instructions * turnsOf(allLevels()) * threadsInAll();
   return steps * shuffle +
@@ -43,7 +43,9 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   auto savedLane = std::pair(lane, width);
   auto savedNeighbours = neighbours;
   bool wasShared = isShared;
+  double wasDealing = dealing, team = dealing;
   auto parallel = dyn_cast<ParallelOp>(axes.getOperation());
+  bool inParts = isGeneral && threads.team > 1 && !isShared && parallel && dealsToParts(parallel);
   bool isDealtOut = threads.team > 1 && !isShared && !isa<ScanOp>(axes.getOperation()) &&
                     !(parallel && runsSerially(parallel));
   for (auto [axis, range] : zip_equal(axes.getAxes(), getAxisRanges(axes)))
@@ -51,7 +53,7 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   double points = 1;
   for (Level &level : MutableArrayRef(levels).drop_front(outer))
     points *= level.extent;
-  if (!lane)
+  if (!lane && !inParts)
     if (std::optional<LaneChoice> choice = threads.laneOf(axes)) {
       lane = axes.getAxes()[choice->axis];
       width = choice->width;
@@ -64,9 +66,14 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
     turns = std::ceil(turns / threads.columnSplit);
     levels.back().turns = std::ceil(levels.back().turns / threads.columnSplit);
   }
+  if (inParts) { // each point to a part, whose threads the nests inside are dealt out to
+    dealing = threadsOfPart(parallel, unsigned(team),
+                            [&](AxesOp inner) { return threads.laneOf(inner); });
+    team /= dealing;
+  }
   if (isDealtOut) {
-    isShared = true;
-    turns = std::ceil(turns / threads.team);
+    isShared = !inParts;
+    turns = std::ceil(turns / team);
     for (Level &level : MutableArrayRef(levels).drop_front(outer))
       level.turns = 1;
     if (levels.size() > outer)
@@ -78,8 +85,10 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
       if (axis != lane)
         own.push_back({axis, extents[axis], 1});
     // A team that is part of a warp has others beside it.
-    if (!own.empty() && threads.team < threadsOfWarp) {
-      own.front().points = std::min(own.front().points, threads.team);
+    if (inParts)
+      own.insert(own.begin(), {nullptr, dealing, 1});
+    else if (!own.empty() && team < threadsOfWarp) {
+      own.front().points = std::min(own.front().points, team);
       own.append(neighbours.begin() + 1, neighbours.end());
     }
     neighbours = std::move(own);
@@ -105,8 +114,9 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   std::tie(lane, width) = savedLane;
   neighbours = std::move(savedNeighbours);
   isShared = wasShared;
+  dealing = wasDealing;
   if (isDealtOut)
-    total += reduce ? combineTeam() : threads.team > threadsOfWarp ? Latency::barrier : 0;
+    total += reduce ? combineTeam(team) : team > threadsOfWarp ? Latency::barrier : 0;
   for (mlir::Value result : axes->getResults())
     varies[result] = allLevels();
   if (!reduce)
@@ -158,7 +168,7 @@ double StatementWalk::visitLoop(ForOp loop, double begin) {
   levels.truncate(outer);
   if (isScan) {
     neighbours.erase(neighbours.begin());
-    total = begin + scanned * (end - begin + combineTeam());
+    total = begin + scanned * (end - begin + combineTeam(threads.team));
   }
   isShared = wasShared;
   for (mlir::Value result : loop.getResults())

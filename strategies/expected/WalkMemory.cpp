@@ -206,6 +206,18 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
   return isAgain || written.contains(tensor) ? Latency::cache : Latency::memory;
 }
 
+/// The same for reads of all of a row at the statement's point, in groups or at once.
+size_t StatementWalk::nameOfRow(ReadOp read) const {
+  ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  double points = 1;
+  for (const Level &level : levels)
+    points *= offset.uses(level.axis) ? level.extent : 1;
+  size_t name = hash_combine(read.getTensor().getAsOpaquePointer(), int64_t(points));
+  for (mlir::Value axis : cast<AxesOp>(ParallelOp(statement).getOperation()).getAxes())
+    name = hash_combine(name, stepAlong(offset, axis).value_or(0));
+  return name;
+}
+
 double StatementWalk::visitRead(ReadOp read, double begin) {
   Levels own = levelsOfAccess(read, read.getTensor());
   varies[read.getResult()] = own;
@@ -213,8 +225,12 @@ double StatementWalk::visitRead(ReadOp read, double begin) {
   if (isRepeated(read))
     return begin;
   // Rows that nests of a block have in common stay with it.
-  bool isOfRow = threads.team > 1 && isShared && !written.contains(read.getTensor()) &&
-                 !rowsRead.insert(names[read.getResult()]).second;
+  bool isOfRow = threads.team > 1 && isShared && !written.contains(read.getTensor());
+  if (isOfRow) {
+    bool isNew = rowsRead.insert(names[read.getResult()]).second;
+    bool isNewRow = piecesRead.insert(nameOfRow(read)).second;
+    isOfRow = !isNew || (!isNewRow && dealing < threads.team); // in groups that parts take
+  }
   ThreadAccess access{read.getTensorType(), read.getSubscriptExprs()};
   if (isOfRow && isGeneral && threads.team == threads.block) {
     double lanes = lanesOf(own);

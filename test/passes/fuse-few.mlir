@@ -233,7 +233,7 @@ tgl.kernel @pooled(%x: !tgl.tensor<[24, 120000], f32> {tgl.name = "x", tgl.role 
 
 // -----
 
-// Sums of 48 neighbours in memory for each of 100 points of a batch, and then one over these points: the first are rows,
+// Sums of 640 neighbours in memory for each of 100 points of a batch, and then one over these points: the first are rows,
 // each with a team of threads, not a hundred threads of a block that each go through one.
 // CHECK-LABEL: tgl.kernel @rows_inside
 // CHECK: tgl.launch
@@ -243,12 +243,12 @@ tgl.kernel @pooled(%x: !tgl.tensor<[24, 120000], f32> {tgl.name = "x", tgl.role 
 // NARROW-LABEL: tgl.kernel @rows_inside
 // NARROW: tgl.launch
 // NARROW-NOT: tgl.launch
-tgl.kernel @rows_inside(%x: !tgl.tensor<[2048, 100, 48], f32> {tgl.name = "x", tgl.role = "in"},
+tgl.kernel @rows_inside(%x: !tgl.tensor<[2048, 100, 640], f32> {tgl.name = "x", tgl.role = "in"},
                         %h: !tgl.tensor<[2048, 100], f32> {tgl.name = "h", tgl.role = "out"},
                         %y: !tgl.tensor<[2048], f32> {tgl.name = "y", tgl.role = "out"}) {
   tgl.parallel (%b = 0 to 2048, %n = 0 to 100) {
-    %s = tgl.reduce sum (%j = 0 to 48) -> f32 {
-      %a = tgl.read %x[%b, %n, %j] : !tgl.tensor<[2048, 100, 48], f32>
+    %s = tgl.reduce sum (%j = 0 to 640) -> f32 {
+      %a = tgl.read %x[%b, %n, %j] : !tgl.tensor<[2048, 100, 640], f32>
       tgl.yield %a : f32
     }
     tgl.write %s, %h[%b, %n] : f32, !tgl.tensor<[2048, 100], f32>

@@ -3,7 +3,7 @@
 set -eu
 file=$1/program.tgl
 case $3 in i8 | u8) sum=i32 ;; *) sum=f32 ;; esac
-sed "s/: T\[/: $3[/g; s/: S\[/: $sum[/g; s/\bT(/$3(/g" "$(dirname "$0")/$2" > "$file"
+sed "s/: T\[/: $3[/g; s/: S\[/: $sum[/g; s/\bT(/$3(/g; s/\bS(/$sum(/g" "$(dirname "$0")/$2" > "$file"
 [ -z "${SCHEDULE:-}" ] || sed -i "\$s/}$/  schedule { $SCHEDULE }\n}/" "$file"
 names=$(tr '\n' ' ' < "$file" | sed 's/.*-> *(//; s/{.*//' | grep -o "[a-z]*: " | cut -d: -f1)
 for target in cpu emulate; do
