@@ -124,7 +124,7 @@ def ChunkRecurrencesPass : Pass<"tgl-chunk-recurrences", "::tegula::tgl::KernelO
     `added[h, c, i, j] = sum_l k[l, i]*decay(l, L)*v[l, j]`; a loop over chunks that gives the state before each; and
     `o[t, h, j] = decay(0, l)*(sum_i q[l, i]*states[h, c, i, j]) + sum_m scores[h, c, l, m]*v[m, j]`. decay(m, l) is the
     product of the decays a behind step m, up to l: the exponential of a difference of sums of logarithms, or 0
-    where one of them is (passes/fuse/ChunkedLoop.h). So Mamba-2, retention and linear attention run on tensor cores.
+    where one of them is (passes/chunks/ChunkedLoop.h). So Mamba-2, retention and linear attention run on tensor cores.
     Values that a readout of the state corrects (delta rules) are solved for in each chunk before, by the inverse of a triangular
     matrix. Decays of each i stand inside of the sums of scores within blocks of steps; scores of two blocks are a product.
 

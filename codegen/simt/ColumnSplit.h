@@ -60,6 +60,11 @@ private:
   Accumulator combineParts(tgl::ReduceOp op, const Accumulator &own);
 };
 
+/// `first`, and reductions of the thread that are walked together with it (ColumnsTogether.cpp).
+llvm::SmallVector<tgl::ReduceOp> columnsTogether(DeviceEmitter &e, tgl::ReduceOp first);
+/// Emits them, where the first stands.
+void emitColumnsTogether(DeviceEmitter &e, llvm::ArrayRef<tgl::ReduceOp> together);
+
 } // namespace tegula
 
 #endif // TEGULA_CODEGEN_SIMT_COLUMNSPLIT_H

@@ -11,8 +11,7 @@
 // they stand side by side. A team does the same (DeviceEmitter::emitReduce).
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/simt/ColumnsTogether.h"
-
+#include "codegen/simt/ColumnSplit.h"
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"

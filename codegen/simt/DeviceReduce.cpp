@@ -9,7 +9,6 @@
 
 #include "codegen/simt/ClusterReduction.h"
 #include "codegen/simt/ColumnSplit.h"
-#include "codegen/simt/ColumnsTogether.h"
 #include "codegen/simt/DataRanges.h"
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/RowCache.h"

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/fuse/ChunkedScores.h"
+#include "passes/chunks/ChunkedScores.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -10,10 +10,10 @@
 // steps that it sees, times their values.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
-#define TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
+#ifndef TEGULA_PASSES_CHUNKS_CHUNKEDREADOUTS_H
+#define TEGULA_PASSES_CHUNKS_CHUNKEDREADOUTS_H
 
-#include "passes/fuse/ChunkedScores.h"
+#include "passes/chunks/ChunkedScores.h"
 
 namespace tegula {
 
@@ -40,4 +40,4 @@ private:
 
 } // namespace tegula
 
-#endif // TEGULA_PASSES_FUSE_CHUNKEDREADOUTS_H
+#endif // TEGULA_PASSES_CHUNKS_CHUNKEDREADOUTS_H

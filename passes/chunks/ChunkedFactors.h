@@ -10,10 +10,10 @@
 // values and queries are read where they are used, or kept for all steps, alone or times decays.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_PASSES_FUSE_CHUNKEDFACTORS_H
-#define TEGULA_PASSES_FUSE_CHUNKEDFACTORS_H
+#ifndef TEGULA_PASSES_CHUNKS_CHUNKEDFACTORS_H
+#define TEGULA_PASSES_CHUNKS_CHUNKEDFACTORS_H
 
-#include "passes/fuse/ChunkedStatements.h"
+#include "passes/chunks/ChunkedStatements.h"
 
 namespace tegula {
 
@@ -71,4 +71,4 @@ private:
 
 } // namespace tegula
 
-#endif // TEGULA_PASSES_FUSE_CHUNKEDFACTORS_H
+#endif // TEGULA_PASSES_CHUNKS_CHUNKEDFACTORS_H

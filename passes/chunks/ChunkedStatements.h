@@ -11,8 +11,8 @@
 // temporaries of a step go to temporaries of all steps.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_PASSES_FUSE_CHUNKEDSTATEMENTS_H
-#define TEGULA_PASSES_FUSE_CHUNKEDSTATEMENTS_H
+#ifndef TEGULA_PASSES_CHUNKS_CHUNKEDSTATEMENTS_H
+#define TEGULA_PASSES_CHUNKS_CHUNKEDSTATEMENTS_H
 
 #include "passes/analysis/LinearRecurrence.h"
 
@@ -131,4 +131,4 @@ private:
 
 } // namespace tegula
 
-#endif // TEGULA_PASSES_FUSE_CHUNKEDSTATEMENTS_H
+#endif // TEGULA_PASSES_CHUNKS_CHUNKEDSTATEMENTS_H

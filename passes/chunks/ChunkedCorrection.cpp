@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/fuse/ChunkedCorrection.h"
+#include "passes/chunks/ChunkedCorrection.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

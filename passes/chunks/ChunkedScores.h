@@ -14,10 +14,10 @@
 // computes blocks of 16 steps on the diagonal.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_PASSES_FUSE_CHUNKEDSCORES_H
-#define TEGULA_PASSES_FUSE_CHUNKEDSCORES_H
+#ifndef TEGULA_PASSES_CHUNKS_CHUNKEDSCORES_H
+#define TEGULA_PASSES_CHUNKS_CHUNKEDSCORES_H
 
-#include "passes/fuse/ChunkedFactors.h"
+#include "passes/chunks/ChunkedFactors.h"
 
 namespace tegula {
 
@@ -66,4 +66,4 @@ private:
 
 } // namespace tegula
 
-#endif // TEGULA_PASSES_FUSE_CHUNKEDSCORES_H
+#endif // TEGULA_PASSES_CHUNKS_CHUNKEDSCORES_H

@@ -5,10 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/fuse/ChunkedLoop.h"
+#include "passes/chunks/ChunkedLoop.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "passes/fuse/ChunkedCorrection.h"
+#include "passes/chunks/ChunkedCorrection.h"
 
 using namespace mlir;
 using namespace tegula;

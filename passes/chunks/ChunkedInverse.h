@@ -16,10 +16,10 @@
 // from blocks of 32 steps to 64 and the whole chunk. All of it is of f32.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_PASSES_FUSE_CHUNKEDINVERSE_H
-#define TEGULA_PASSES_FUSE_CHUNKEDINVERSE_H
+#ifndef TEGULA_PASSES_CHUNKS_CHUNKEDINVERSE_H
+#define TEGULA_PASSES_CHUNKS_CHUNKEDINVERSE_H
 
-#include "passes/fuse/ChunkedReadouts.h"
+#include "passes/chunks/ChunkedReadouts.h"
 
 namespace tegula {
 
@@ -45,4 +45,4 @@ private:
 
 } // namespace tegula
 
-#endif // TEGULA_PASSES_FUSE_CHUNKEDINVERSE_H
+#endif // TEGULA_PASSES_CHUNKS_CHUNKEDINVERSE_H

@@ -5,11 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/fuse/ChunkedFactors.h"
+#include "passes/chunks/ChunkedFactors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "passes/fuse/ChunkedLoop.h"
+#include "passes/chunks/ChunkedLoop.h"
 
 using namespace mlir;
 using namespace tegula;

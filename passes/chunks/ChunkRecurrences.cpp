@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
-#include "passes/fuse/ChunkedInverse.h"
-#include "passes/fuse/ChunkedLoop.h"
+#include "passes/chunks/ChunkedInverse.h"
+#include "passes/chunks/ChunkedLoop.h"
 #include "target/DeviceFacts.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>

@@ -12,10 +12,10 @@
 // chunks gives values and states in turn.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_PASSES_FUSE_CHUNKEDCORRECTION_H
-#define TEGULA_PASSES_FUSE_CHUNKEDCORRECTION_H
+#ifndef TEGULA_PASSES_CHUNKS_CHUNKEDCORRECTION_H
+#define TEGULA_PASSES_CHUNKS_CHUNKEDCORRECTION_H
 
-#include "passes/fuse/ChunkedInverse.h"
+#include "passes/chunks/ChunkedInverse.h"
 
 namespace tegula {
 
@@ -45,4 +45,4 @@ private:
 
 } // namespace tegula
 
-#endif // TEGULA_PASSES_FUSE_CHUNKEDCORRECTION_H
+#endif // TEGULA_PASSES_CHUNKS_CHUNKEDCORRECTION_H

@@ -28,8 +28,8 @@
 // Decays of 0 are counted beside: a product over one is 0. So are negative ones.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_PASSES_FUSE_CHUNKEDLOOP_H
-#define TEGULA_PASSES_FUSE_CHUNKEDLOOP_H
+#ifndef TEGULA_PASSES_CHUNKS_CHUNKEDLOOP_H
+#define TEGULA_PASSES_CHUNKS_CHUNKEDLOOP_H
 
 #include "passes/analysis/LinearRecurrence.h"
 
@@ -44,4 +44,4 @@ void writeInChunks(LinearRecurrence &found, int64_t length);
 
 } // namespace tegula
 
-#endif // TEGULA_PASSES_FUSE_CHUNKEDLOOP_H
+#endif // TEGULA_PASSES_CHUNKS_CHUNKEDLOOP_H

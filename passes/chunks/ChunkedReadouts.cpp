@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/fuse/ChunkedReadouts.h"
+#include "passes/chunks/ChunkedReadouts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
