@@ -35,6 +35,17 @@ static Type *positionType(ScalarEmitter &e, tgl::ReduceOp op) {
   return isShort ? b.getInt32Ty() : b.getInt64Ty();
 }
 
+Constant *tegula::noPlace(Type *type) {
+  return ConstantInt::get(type, APInt::getSignedMinValue(type->getScalarSizeInBits()));
+}
+
+Value *tegula::resultOfPlace(ScalarEmitter &e, Value *place) {
+  IRBuilder<> &b = e.b;
+  Type *wide = place->getType()->getWithNewType(b.getInt64Ty());
+  return b.CreateSelect(b.CreateICmpEQ(place, noPlace(place->getType())),
+                        Constant::getAllOnesValue(wide), b.CreateSExt(place, wide));
+}
+
 Accumulator tegula::initialAccumulator(ScalarEmitter &e, tgl::ReduceOp op) {
   bool hasPosition = isArg(op.getKind());
   Accumulator initial = initialAccumulator(e, op.getKind(), e.typeOf(reducedType(op)),
@@ -77,7 +88,7 @@ Accumulator tegula::initialAccumulator(ScalarEmitter &e, ReduceKind kind, Type *
     return {b.getTrue()};
   case ReduceKind::ArgMax:
   case ReduceKind::ArgMin:
-    return {extreme(kind == ReduceKind::ArgMax), Constant::getAllOnesValue(position)};
+    return {extreme(kind == ReduceKind::ArgMax), noPlace(position)};
   case ReduceKind::Var:
     return {number(0, 0), number(0, 0), number(0, 0), number(0, 0)};
   case ReduceKind::LogSumExp:
@@ -125,7 +136,7 @@ Accumulator tegula::combine(ScalarEmitter &e, ReduceKind kind, const Accumulator
     // rhs wins if it is there and lhs is not, if it is better, or as good and earlier.
     Value *better = isBetter(e, kind, lhs[0], rhs[0]), *worse = isBetter(e, kind, rhs[0], lhs[0]);
     Value *equal = b.CreateNot(b.CreateOr(better, worse));
-    Value *none = Constant::getAllOnesValue(lhs[1]->getType());
+    Value *none = noPlace(lhs[1]->getType());
     Value *present = b.CreateICmpNE(rhs[1], none);
     Value *first = b.CreateICmpEQ(lhs[1], none);
     Value *earlier = b.CreateAnd(equal, b.CreateICmpSLT(rhs[1], lhs[1]));
@@ -151,8 +162,7 @@ Accumulator tegula::takeNext(ScalarEmitter &e, ReduceKind kind, Accumulator accu
     element = operands[0];
     before = operands[1];
   }
-  Value *first =
-      b.CreateICmpEQ(accumulator[1], Constant::getAllOnesValue(accumulator[1]->getType()));
+  Value *first = b.CreateICmpEQ(accumulator[1], noPlace(accumulator[1]->getType()));
   Value *take = e.emitAnd(counts, b.CreateOr(first, isBetter(e, kind, accumulator[0], point[0])));
   for (auto [element, before] : zip_equal(point, accumulator)) {
     Value *operands[] = {take, element, before};

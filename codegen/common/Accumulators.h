@@ -44,6 +44,10 @@ Accumulator takeNext(ScalarEmitter &e, tgl::ReduceKind kind, Accumulator accumul
                      Accumulator point, llvm::Value *counts);
 /// The point at which the body has just been emitted, added.
 Accumulator addPoint(ScalarEmitter &e, tgl::ReduceOp op, Accumulator accumulator);
+/// The place that argmax or argmin has while it has seen nothing, of an integer type or a vector of
+/// it: no index (-1 may be one). `resultOfPlace` makes the -1 of it that programs see, as i64.
+llvm::Constant *noPlace(llvm::Type *type);
+llvm::Value *resultOfPlace(ScalarEmitter &e, llvm::Value *place);
 llvm::Value *resultOf(ScalarEmitter &e, tgl::ReduceOp op, const Accumulator &accumulator);
 
 } // namespace tegula

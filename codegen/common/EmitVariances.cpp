@@ -79,11 +79,8 @@ Accumulator tegula::splatAccumulator(ScalarEmitter &e, tgl::ReduceOp op, Accumul
 
 Value *tegula::resultOf(ScalarEmitter &e, tgl::ReduceOp op, const Accumulator &accumulator) {
   IRBuilder<> &b = e.b;
-  if (op.getKind() == ReduceKind::ArgMax || op.getKind() == ReduceKind::ArgMin) {
-    Type *position = accumulator[1]->getType();
-    return b.CreateSExt(accumulator[1],
-                        position->getWithNewType(b.getInt64Ty())); // -1: there was nothing
-  }
+  if (op.getKind() == ReduceKind::ArgMax || op.getKind() == ReduceKind::ArgMin)
+    return resultOfPlace(e, accumulator[1]);
   if (op.getKind() == ReduceKind::LogSumExp)
     return logarithmOf(e, accumulator);
   if (op.getKind() != ReduceKind::Var)

@@ -140,7 +140,9 @@ void TileEmitter::emitFinish(tile::FinishOp op) {
       state = {b.CreateSelect(b.CreateFCmpORD(state[1], state[1]), b.CreateFAdd(state[0], state[1]),
                               state[0])};
     state = combineWarp(kind, std::move(state), lanesOfRow);
-    result.push_back(kind == ReduceKind::LogSumExp ? logarithmOf(*this, state) : state.back());
+    result.push_back(kind == ReduceKind::LogSumExp ? logarithmOf(*this, state)
+                     : isArg(kind)                 ? resultOfPlace(*this, state.back())
+                                                   : state.back());
   }
   parts[op] = result;
 }
