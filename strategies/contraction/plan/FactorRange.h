@@ -14,9 +14,9 @@
 namespace tegula {
 
 /// Whether a factor is a power of e or 2 that varies along the sum's axes, or a multiple of one,
-/// computed here or by a statement before: decays, the weights of a softmax. Its elements grow by
-/// any factor along the sum, so that terms of f16 with a scale from the first of them do not hold
-/// the later ones.
+/// computed here or by a statement before: decays. Its elements grow by any factor along the sum,
+/// so that terms of f16 with a scale from the first of them do not hold the later ones. Powers
+/// whose largest is 1 (a softmax's, a sigmoid's) are none.
 bool isMultipleOfPower(mlir::Value factor, llvm::ArrayRef<mlir::BlockArgument> summed);
 
 } // namespace tegula
