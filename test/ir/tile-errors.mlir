@@ -10,8 +10,13 @@ func.func private @warps(!tile.tile<32x16xf32, #tile.mma<4>>)
 
 // -----
 
-// expected-error @+1 {{expected elements of bf16, f16 or f32, found 'f64'}}
+// expected-error @+1 {{expected elements of bf16, f16, f32 or of 8 bits, found 'f64'}}
 func.func private @shared(!tile.shared<32x16xf64, k_major>)
+
+// -----
+
+// expected-error @+1 {{expected lines of a multiple of 16 bytes}}
+func.func private @bytes(!tile.shared<32x24xi8, k_major>)
 
 // -----
 
