@@ -10,14 +10,12 @@
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace llvm;
 using namespace tegula;
 namespace arith = mlir::arith;
 namespace math = mlir::math;
-
-/// Operations and statements that are followed.
-static constexpr unsigned farthest = 24;
 
 /// Whether a value is the largest of a row, made here or by a statement before.
 static bool isLargest(mlir::Value value) {
@@ -40,37 +38,39 @@ static bool isSoftmaxPower(mlir::Operation *power) {
   return difference && isLargest(difference.getRhs());
 }
 
-static bool isMultiple(mlir::Value value, unsigned left) {
+/// What a value is a multiple of: itself, or its factors. Quotients are multiples of their
+/// numerators, selections of either value, elements of temporaries of what is written there.
+static void pushFactors(mlir::Value value, SetVector<mlir::Value> &values) {
   mlir::Operation *op = value.getDefiningOp();
-  if (!op || left == 0)
-    return false;
-  auto isAny = [&](auto values) {
-    return any_of(values, [&](mlir::Value one) { return isMultiple(one, left - 1); });
-  };
-  if (isa<math::ExpOp, math::Exp2Op>(op))
-    return !isSoftmaxPower(op);
-  if (isa<arith::MulFOp, arith::NegFOp, tgl::ConvertOp>(op))
-    return isAny(op->getOperands());
-  if (auto select = dyn_cast<arith::SelectOp>(op))
-    return isMultiple(select.getTrueValue(), left - 1) ||
-           isMultiple(select.getFalseValue(), left - 1);
-  if (auto quotient = dyn_cast<arith::DivFOp>(op)) {
+  if (isa_and_nonnull<arith::MulFOp, arith::NegFOp, tgl::ConvertOp>(op)) {
+    values.insert_range(op->getOperands());
+  } else if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
+    values.insert(select.getTrueValue());
+    values.insert(select.getFalseValue());
+  } else if (auto quotient = dyn_cast_or_null<arith::DivFOp>(op)) {
     // e/(1 + e), of a sigmoid, is at most 1, and mostly not far below.
     auto sum = quotient.getRhs().getDefiningOp<arith::AddFOp>();
-    bool isShare = sum && is_contained(sum->getOperands(), quotient.getLhs());
-    return !isShare && isMultiple(quotient.getLhs(), left - 1);
+    if (!sum || !is_contained(sum->getOperands(), quotient.getLhs()))
+      values.insert(quotient.getLhs());
+  } else if (auto read = dyn_cast_or_null<tgl::ReadOp>(op);
+             read && read.getTensor().getDefiningOp<tgl::TempOp>()) {
+    for (mlir::Operation *user : read.getTensor().getUsers())
+      if (auto write = dyn_cast<tgl::WriteOp>(user))
+        values.insert(write.getValue());
   }
-  auto read = dyn_cast<tgl::ReadOp>(op);
-  if (!read || !read.getTensor().getDefiningOp<tgl::TempOp>())
-    return false;
-  return any_of(read.getTensor().getUsers(), [&](mlir::Operation *user) {
-    auto write = dyn_cast<tgl::WriteOp>(user);
-    return write && isMultiple(write.getValue(), left - 1);
-  });
 }
 
 bool tegula::isMultipleOfPower(mlir::Value factor, ArrayRef<mlir::BlockArgument> summed) {
   tgl::AxisSet varies = tgl::axesOf(factor);
-  return any_of(summed, [&](mlir::BlockArgument axis) { return varies.contains(axis); }) &&
-         isMultiple(factor, farthest);
+  if (none_of(summed, [&](mlir::BlockArgument axis) { return varies.contains(axis); }))
+    return false;
+  SetVector<mlir::Value> values;
+  values.insert(factor);
+  for (size_t next = 0; next < values.size(); ++next) { // grows
+    mlir::Operation *op = values[next].getDefiningOp();
+    if (isa_and_nonnull<math::ExpOp, math::Exp2Op>(op) && !isSoftmaxPower(op))
+      return true;
+    pushFactors(values[next], values);
+  }
+  return false;
 }
