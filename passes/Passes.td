@@ -289,8 +289,9 @@ def RecomputePairsPass : Pass<"tgl-recompute-pairs", "::tegula::tgl::KernelOp"> 
     *Why here*: values and sums stand in statements of their own (tgl-distribute). For a GPU.
     *Rounding*: values are f32 as before.
     *Stops*: at fewer than 4 M pairs, which caches hold; where a read of the value's own goes over as many axes as the value;
-    at sums of more than 8 terms in a value (a product, which tensor cores may make), more than 96 operations, and where axes that
-    are not short repeat the value or something else than a sum reads it.
+    at sums of more than 8 terms in a value (a product, which tensor cores may make), where memory takes less time than making the
+    value in each statement that reads it (4 bytes beside 28 operations), and where axes that are not short repeat the value or
+    something else than a sum reads it.
   }];
 }
 
