@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/lower/EmitIRAlike.h"
+#include "frontend/lower/EmitIREqual.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace llvm;
@@ -33,39 +34,11 @@ static const Expr *withoutWidening(const Expr *value) {
 /// Whether two values of one statement are computed alike. What keeps a value in another place than
 /// its operands (a let, a state, a reduction) is taken for another.
 static bool isSame(const Expr *a, const Expr *b) {
-  if (a == b)
-    return true;
-  if (a->kind != b->kind || a->type != b->type || a->operands.size() != b->operands.size() ||
-      !all_of(zip(a->operands, b->operands),
-              [](const auto &each) { return isSame(std::get<0>(each), std::get<1>(each)); }))
-    return false;
-  switch (a->kind) {
-  case Expr::Constant:
-    return a->intValue == b->intValue &&
-           bit_cast<uint64_t>(a->floatValue) == bit_cast<uint64_t>(b->floatValue);
-  case Expr::Index:
-    return !a->index.isOverflow() && a->index == b->index;
-  case Expr::Scalar:
-    return a->scalar == b->scalar;
-  case Expr::Read:
-    return a->tensor == b->tensor && !a->fill && !b->fill && !a->guard && !b->guard &&
-           a->exact.empty() && b->exact.empty() &&
-           ArrayRef(a->subscripts) == ArrayRef(b->subscripts) &&
-           none_of(a->subscripts,
-                   [](const IndexExpr &subscript) { return subscript.isOverflow(); });
-  case Expr::Unary:
-    return a->unary == b->unary;
-  case Expr::Binary:
-    return a->binary == b->binary;
-  case Expr::Convert:
-  case Expr::Quantize:
-    return a->target == b->target;
-  case Expr::Where:
-  case Expr::Widen:
-    return true;
-  default:
-    return false;
-  }
+  auto isSameIndex = [](const IndexExpr &own, const IndexExpr &other) {
+    return !own.isOverflow() && own == other;
+  };
+  auto isSameTensor = [](const Tensor *) { return true; };
+  return areAlike(a, b, {/*isOfOneStatement=*/true, isSameIndex, isSameTensor});
 }
 
 namespace {

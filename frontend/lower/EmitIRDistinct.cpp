@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/lower/EmitIRDistinct.h"
+#include "frontend/lower/EmitIREqual.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -58,42 +59,11 @@ public:
       : program(program), names(std::move(names)) {}
 
   bool equal(const Expr *a, const Expr *b) {
-    if (!a || !b)
-      return a == b;
-    a = a->kind == Expr::Let ? a->let->value : a;
-    b = b->kind == Expr::Let ? b->let->value : b;
-    if (a->kind != b->kind || a->type != b->type || a->operands.size() != b->operands.size())
-      return false;
-    for (auto [own, other] : zip(a->operands, b->operands))
-      if (!equal(own, other))
-        return false;
-    switch (a->kind) {
-    case Expr::Constant:
-      return a->intValue == b->intValue &&
-             bit_cast<uint64_t>(a->floatValue) == bit_cast<uint64_t>(b->floatValue);
-    case Expr::Index:
-      return equal(a->index, b->index);
-    case Expr::Scalar:
-      return a->scalar == b->scalar;
-    case Expr::Read:
-      return a->tensor == b->tensor && staysAsItIs(a->tensor) && !a->fill && !b->fill &&
-             !a->guard && !b->guard && a->exact.empty() && b->exact.empty() &&
-             a->subscripts.size() == b->subscripts.size() &&
-             all_of(zip(a->subscripts, b->subscripts),
-                    [&](const auto &each) { return equal(std::get<0>(each), std::get<1>(each)); });
-    case Expr::Unary:
-      return a->unary == b->unary;
-    case Expr::Binary:
-      return a->binary == b->binary;
-    case Expr::Convert:
-    case Expr::Quantize:
-      return a->target == b->target;
-    case Expr::Where:
-    case Expr::Widen:
-      return true;
-    default: // reductions, scans, states, random numbers
-      return false;
-    }
+    auto isSameIndex = [&](const IndexExpr &own, const IndexExpr &other) {
+      return equal(own, other);
+    };
+    auto isSameTensor = [&](const Tensor *tensor) { return staysAsItIs(tensor); };
+    return areAlike(a, b, {/*isOfOneStatement=*/false, isSameIndex, isSameTensor});
   }
 
 private:
