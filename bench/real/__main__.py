@@ -4,7 +4,7 @@
                         [--no-compile] [--alone] [--launches] [--seconds=2] [--tegula=build/release/bin/tegula] [--json=FILE] [--deadline=300]
                         [--budget=540]
     python3 bench/real --check [--target=cpu|emulate|cuda] [--only=...] [--class=...] [--part=1/1]
-    python3 bench/real --table=FILE,...
+    python3 bench/real --table=FILE,... [--beside=PAGE]
     python3 bench/real --list
 
 The first takes a CUDA device, each kernel at its full sizes: the results are held against eager mode's, and then all take
@@ -17,7 +17,8 @@ not. Where --tegula is there, `tegula compile --why` tells the reason for each k
 --check runs each kernel at small sizes and holds every element against the reference in float64; --target=cpu and emulate do
 that alone. --launches adds what each launch of ours takes, one after the other with whatever the one before left in the caches
 (CUPTI's times). --part=2/3 takes the second of three parts of the kernels, and no kernel is begun after --budget seconds. --json
-appends a line for each kernel to a file, and --table prints the table of such files.
+appends a line for each kernel to a file, and --table prints the table of such files; with --beside, others' times are those of an
+earlier table, which a page holds, where they were shorter then.
 
 Kernels run in a process of their own, which is begun anew when one of them ends it or takes longer than --deadline. Exit code:
 0 all is right, 2 the call is wrong, 3 a device or a program is missing, 4 a result is wrong or a kernel failed.
@@ -51,6 +52,7 @@ def arguments(given):
     parser.add_argument("--tegula", type=os.path.abspath, default=str(ROOT / "build/release/bin/tegula"))
     parser.add_argument("--json", default="")
     parser.add_argument("--table", default="")
+    parser.add_argument("--beside", default="")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(given)
@@ -63,7 +65,7 @@ def main(given=None):
     parser, options = arguments(given)
     if options.table:
         rows = [json.loads(line) for file in options.table.split(",") for line in open(file)]
-        print(table.times(rows))
+        print(table.times(table.with_shorter(rows, pathlib.Path(options.beside).read_text()) if options.beside else rows))
         return 0
     if options.worker:
         return worker.serve(options)

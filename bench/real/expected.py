@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 
 import torch  # noqa: E402
-from real import suite  # noqa: E402
+from real import suite, table  # noqa: E402
 
 
 PARTS = ("start", "memory", "cache", "lanes", "tensor", "chain", "atomics", "sort")
@@ -96,8 +96,7 @@ def measured(paths):
                 if row.get("right") and "times" in row:
                     found[row["case"]] = row["times"]["tegula"]
                 continue
-            cells = [cell.strip() for cell in line.split("|")]
-            if len(cells) == 11 and cells[9].endswith("%"):
+            if cells := table.cells_of(line):
                 found[cells[1].removesuffix(", wrong")] = float(cells[3].replace(",", ""))
     return found
 

@@ -47,6 +47,28 @@ def checks(rows):
     return f"{len(cases)} kernels, {len(wrong)} wrong" + (f": {', '.join(wrong)}" if wrong else "")
 
 
+def cells_of(line):
+    """Of a row of a printed table, by `times`; None where it is none."""
+    cells = [cell.strip() for cell in line.split("|")]
+    return cells if len(cells) == 11 and cells[9].endswith("%") else None
+
+
+def with_shorter(rows, page):
+    """The rows with others' times from a printed table, the text `page`, where those are shorter."""
+    number = lambda text: float(text.replace(",", ""))  # noqa: E731
+    before = {}
+    for cells in filter(None, map(cells_of, page.splitlines())):
+        times = before[cells[1].removesuffix(", wrong")] = {}
+        for name, text in (("eager", cells[4]), ("torch.compile", cells[5])):
+            if text != "-":
+                times[name] = number(text)
+        for peer in cells[6].split("; ") if cells[6] != "-" else []:
+            name, text = peer.rsplit(" ", 1)
+            times[name] = number(text)
+    return [{**row, "times": {name: taken if name == "tegula" else min(taken, before.get(row["case"], {}).get(name, taken))
+                              for name, taken in row["times"].items()}} if "times" in row else row for row in rows]
+
+
 def geometric(rows):
     return statistics.geometric_mean([ratio(row) for row in rows])
 

@@ -106,6 +106,16 @@ def test_parts_are_all():
     assert sorted(parts) == sorted(KERNELS)
 
 
+def test_others_times_are_those_of_an_earlier_table_where_they_were_shorter():
+    page = ("| a | moe | 9 | 1,500 | 7 | FLA chunk 300; Liger (in place) 20 | 0.1 | 1 | 10 % |\n"
+            "| b | moe | 9 | 1 | - | - | 0.1 | 1 | 10 % |\n")
+    rows = [{"device": "a GPU"}, {"case": "c", "times": {"tegula": 5.0, "eager": 6.0}},
+            {"case": "a", "times": {"tegula": 10.0, "eager": 2000.0, "torch.compile": 6.0, "FLA chunk": 310.0, "Liger (in place)": 19.0}}]
+    told = table.with_shorter(rows, page)
+    assert told[:2] == rows[:2]
+    assert told[2]["times"] == {"tegula": 10.0, "eager": 1500.0, "torch.compile": 6.0, "FLA chunk": 300.0, "Liger (in place)": 19.0}
+
+
 def test_the_table_compares_with_the_fastest_and_says_why():
     other = {**ROW, "case": "b", "times": {"tegula": 5.0, "eager": 10.0}, "missing": {"Liger": "ImportError: no module"}}
     told = table.times([{"device": "a GPU"}, ROW, other, {"case": "c", "right": False, "error": "Refused: no"}])
