@@ -26,6 +26,7 @@ TargetInfo tegula::targetOf(const CompileOptions &options, PassRuns *runs) {
   TargetInfo target = TargetInfo::gpu(capabilityOf(options), deviceOf(options) == "sm_90a");
   target.usesBulkLoads &= !runs || runs->shouldRun("bulk-copies", "");
   target.tma16Bit &= !runs || runs->shouldRun("tma-16bit", "");
+  target.jointTiles &= !runs || runs->shouldRun("joint-tiles", "");
   if (options.target == "emulate") {
     target.minTmaMacs = 0; // its products are small
     target.multiprocessors = options.emulatedMultiprocessors;

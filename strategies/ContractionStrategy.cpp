@@ -70,7 +70,7 @@ static std::optional<int64_t> valueIn(const ScheduleSetting &setting, const Prod
   if (isTile && isAmong(axes, plan.rows, setting.axis))
     return tile.rows;
   if (isTile && isAmong(axes, plan.columns, setting.axis))
-    return tile.columns;
+    return tile.statementColumns();
   if (isTile && isAmong(axes, plan.batch, setting.axis))
     return 1;
   if (isTile || setting.keyword == "split")
@@ -137,6 +137,8 @@ static ContractionMatched matchTile(ParallelOp op, ArrayRef<ScheduleSetting> set
   std::pair<double, bool> least;
   for (const RankedTile &one : (*match)->ranked) {
     TensorTile tile = withSettings(one.tile, settings, product);
+    if (tile.joint > 1 && !(machine.jointTiles && TileMemory(tile, operands, machine).usesTma()))
+      continue; // products share tiles of blocks that stay
     // Tiles are ranked for sm_90a; with less shared memory a launch would be refused.
     if (!machine.hasWgmma &&
         TileMemory(tile, operands, machine).sharedBytes() > machine.sharedBytes)
@@ -170,7 +172,9 @@ static std::string costOf(const TensorTile &tile, const Product &product) {
   TileMemory memory(tile, product.operands, product.machine);
   std::string text;
   raw_string_ostream os(text);
-  os << tile.rows << " x " << tile.columns;
+  os << tile.rows << " x " << tile.statementColumns();
+  if (tile.joint > 1)
+    os << " of " << tile.joint << " products";
   if (tile.splits > 1)
     os << ", " << tile.splits << " blocks for a sum";
   os << ", " << tile.threads() / 32 << " warps: " << tile.rows * tile.columns / tile.threads()

@@ -52,6 +52,8 @@ std::optional<TargetInfo> TargetInfo::parse(StringRef text) {
       info->usesBulkLoads = false;
     else if (part == "no-tma-16bit")
       info->tma16Bit = false;
+    else if (part == "no-joint-tiles")
+      info->jointTiles = false;
     else if (!number && name != "min-tma-macs")
       return std::nullopt;
   }
@@ -71,6 +73,7 @@ std::string TargetInfo::text() const {
   add(hasWgmma != plain.hasWgmma, "no-wgmma");
   add(usesBulkLoads != plain.usesBulkLoads, "no-bulk-copies");
   add(tma16Bit != plain.tma16Bit, "no-tma-16bit");
+  add(jointTiles != plain.jointTiles, "no-joint-tiles");
   add(clusterBlocks != plain.clusterBlocks, "cluster-blocks=" + Twine(clusterBlocks));
   add(sharedBytes != plain.sharedBytes, "shared-bytes=" + Twine(sharedBytes));
   add(multiprocessors != plain.multiprocessors, "multiprocessors=" + Twine(multiprocessors));

@@ -44,6 +44,8 @@ struct TargetInfo {
   /// multiply-adds; with large tiles of fewer.
   bool tma16Bit = false;
   double minTmaMacs = double(int64_t(1) << 33);
+  /// Products of the same rows share a tile (switch joint-tiles).
+  bool jointTiles = true;
 
   bool isGpu() const { return machine == Machine::GPU; }
 
@@ -54,8 +56,8 @@ struct TargetInfo {
   /// The card that cost models were measured on: an H200.
   static TargetInfo measured() { return gpu(90, true); }
   /// `cpu` or `sm_90a`, then, after colons, what is different: `no-wgmma`, `no-bulk-copies`,
-  /// `no-tma-16bit`, `cluster-blocks=1`, `shared-bytes=65536`, `multiprocessors=3`,
-  /// `min-tma-macs=0`. Nothing for another text.
+  /// `no-tma-16bit`, `no-joint-tiles`, `cluster-blocks=1`, `shared-bytes=65536`,
+  /// `multiprocessors=3`, `min-tma-macs=0`. Nothing for another text.
   static std::optional<TargetInfo> parse(llvm::StringRef text);
   /// The text that `parse` reads as this.
   std::string text() const;

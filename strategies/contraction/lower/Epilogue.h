@@ -112,7 +112,7 @@ private:
 
   // RegisterEpilogue.cpp
   llvm::SmallVector<Value *> wordsOf(llvm::ArrayRef<Value *> pairs, mlir::Type element);
-  Value *pairOf(tgl::WriteOp write, Value *first, Value *second);
+  Value *pairOf(tgl::WriteOp write, llvm::ArrayRef<Value *> sums, unsigned first);
   void storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn);
 
   const BlockTile &here;

@@ -30,7 +30,7 @@ PersistentConsumer::PersistentConsumer(ContractionContext &context)
 //===----------------------------------------------------------------------===//
 
 unsigned PersistentConsumer::flaggedTilesBase() const {
-  return here.accumulatorsBase(0) + memory.accumulatorsBytes();
+  return here.accumulatorsBase(0) + memory.jointAccumulatorsBytes();
 }
 
 /// The word with the bit of the `which`-th (i64).
@@ -88,20 +88,21 @@ void PersistentConsumer::emitEpilogue(unsigned first) {
 void PersistentConsumer::finishTile(ArrayRef<Value *> accumulators) {
   if (byWarps && epilogue.fitsRegisterEpilogue())
     return withRecomputedIndices([&] { epilogue.emitInRegisters(accumulators); });
-  for (unsigned first = 0; first < warpgroupColumns(tile);
-       first += here.warpgroupEpilogueColumns()) {
+  unsigned ofProduct = accumulators.size() / tile.joint,
+           ofPass = here.warpgroupEpilogueColumns() / 2;
+  for (unsigned first = 0; first < ofProduct; first += ofPass) {
     freeAccumulators();
     withRecomputedIndices([&] {
-      warpgroups.storeWgmmaAccumulators(
-          accumulators.slice(first / 2, here.warpgroupEpilogueColumns() / 2),
-          here.accumulatorsBase(0));
+      for (unsigned product = 0; product < tile.joint; ++product)
+        warpgroups.storeWgmmaAccumulators(accumulators.slice(product * ofProduct + first, ofPass),
+                                          here.accumulatorsBase(product));
     });
     synchronize();
     if (epilogue.recomputesNonFinite()) { // by all threads then, and for all columns
       withRecomputedIndices([&] { epilogue.recomputeNonFinite(); });
       barrier();
     }
-    emitEpilogue(first);
+    emitEpilogue(2 * first);
   }
 }
 

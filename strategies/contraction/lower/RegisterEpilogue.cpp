@@ -62,16 +62,19 @@ SmallVector<Value *> Epilogue::wordsOf(ArrayRef<Value *> pairs, mlir::Type eleme
   return e.emitIfElse(b.CreateOr(isNan(0), isNan(1)), encodeAll, words);
 }
 
-/// Eight bytes of f32 in, a word of what is written out.
-Value *Epilogue::pairOf(tgl::WriteOp write, Value *first, Value *second) {
+/// Two neighbours of a row of what is written. `sums`: the first is number `first`, of each product
+/// that shares the tile.
+Value *Epilogue::pairOf(tgl::WriteOp write, ArrayRef<Value *> sums, unsigned first) {
   mlir::Value axis = axes.getAxes()[plan.columns.back()];
-  Value *accumulators = PoisonValue::get(FixedVectorType::get(here.accumulatorType(), 2)),
-        *result = nullptr;
-  accumulators = b.CreateInsertElement(accumulators, first, uint64_t(0));
-  accumulators = b.CreateInsertElement(accumulators, second, uint64_t(1));
-  Value *number = e.values.lookup(axis);
+  Value *result = nullptr, *number = e.values.lookup(axis);
+  unsigned ofProduct = sums.size() / tile.joint;
   e.withLanes(axis, 2, number, nullptr, [&] {
-    e.values[tgl::ReduceOp(plan.products.front().reduce).getResult()] = accumulators;
+    for (auto [which, product] : enumerate(plan.products)) {
+      Value *pair = PoisonValue::get(FixedVectorType::get(here.accumulatorType(), 2));
+      for (unsigned n : {0u, 1u})
+        pair = b.CreateInsertElement(pair, sums[which * ofProduct + first + n], uint64_t(n));
+      e.values[tgl::ReduceOp(product.reduce).getResult()] = pair;
+    }
     for (mlir::Operation *op :
          concat<mlir::Operation *const>(parts.early, parts.values, parts.effects))
       if (op != write)
@@ -138,7 +141,7 @@ void Epilogue::emitInRegisters(ArrayRef<Value *> accumulators) {
                       : b.CreateBinaryIntrinsic(Intrinsic::smin, number,
                                                 b.CreateSub(group.total, i64(neighbours)));
   };
-  for (unsigned start = 0; start < warpgroupColumns(tile); start += lineColumns) {
+  for (unsigned start = 0; start < warpgroupColumns(tile) / tile.joint; start += lineColumns) {
     SmallVector<Value *> pairs;
     for (unsigned block = 0; block < lineColumns / blockColumns; ++block) {
       Value *column = b.CreateAdd(first.column, i32(start + block * blockColumns));
@@ -146,7 +149,7 @@ void Epilogue::emitInRegisters(ArrayRef<Value *> accumulators) {
       for (unsigned half = 0; half < warpRows / blockRows; ++half) {
         setRow(numberIn(here.rows, b.CreateAdd(first.row, i32(half * blockRows)), 1));
         unsigned number = (start / blockColumns + block) * 4 + half * 2;
-        pairs.push_back(pairOf(write, accumulators[number], accumulators[number + 1]));
+        pairs.push_back(pairOf(write, accumulators, number));
       }
     }
     SmallVector<Value *> words = wordsOf(pairs, write.getTensor().getType().getElementType());

@@ -55,7 +55,8 @@ void Epilogue::storeLines(tgl::WriteOp write) {
   Value *row = b.CreateAdd(b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows))), here.lane);
   Value *number = b.CreateAdd(here.rows.first, wide(row)),
         *column = b.CreateAdd(here.columns.first, wide(corner.column));
-  Value *exists = b.CreateICmpULT(here.lane, i32(warpRows)), *count = i64(warpgroupColumns(tile));
+  Value *exists = b.CreateICmpULT(here.lane, i32(warpRows)),
+        *count = i64(warpgroupColumns(tile) / tile.joint);
   if (!here.rows.fits)
     exists = b.CreateAnd(exists, b.CreateICmpSLT(number, here.rows.total));
   if (!here.columns.fits) {

@@ -10,6 +10,7 @@
 #include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
+#include "strategies/contraction/plan/JointTile.h"
 #include "strategies/contraction/plan/StreamedTile.h"
 #include "strategies/contraction/plan/TileMemory.h"
 #include "strategies/contraction/plan/WindowOperand.h"
@@ -82,6 +83,7 @@ static constexpr double maxPrepackedShare = 4;
 std::string TensorTile::name() const {
   StringRef how = halo         ? "-shifted"
                   : tail       ? "-tail"
+                  : joint > 1  ? "-joint"
                   : prepacked  ? "-packed"
                   : warpgroups ? "-warpgroups"
                                : "";
@@ -109,6 +111,10 @@ std::vector<std::string> tegula::tensorTileNames() {
       names.push_back(tileOf(candidate, 1, /*shifted=*/true).name());
     else if (candidate.warpgroups)
       names.push_back(tailTileOf(candidate).name());
+    TensorTile joint = tileOf(candidate, 1);
+    joint.joint = joint.columns / jointPanel;
+    if (mayBeJoint(joint))
+      names.push_back(joint.name());
   }
   return names;
 }
@@ -289,6 +295,7 @@ private:
   void rankHalo(const Candidate &candidate, double speed, const HaloCost &halo);
   double clocksOf(const Candidate &candidate, double speed, int64_t tiles, int64_t steps,
                   int64_t splits) const;
+  void rankJoint(const Candidate &candidate, double speed);
 };
 } // namespace
 
@@ -452,11 +459,26 @@ void TileRanking::rank(const Candidate &candidate, double speed) {
   }
 }
 
+/// A tile that the products share: it multiplies as one of its columns does.
+void TileRanking::rankJoint(const Candidate &candidate, double speed) {
+  std::optional<TensorTile> tile = jointTileOf(tileOf(candidate, 1), products);
+  if (!tile)
+    return;
+  int64_t points = summed / tile->joint, steps = divideCeil(points, int64_t(64));
+  double stage = double(tile->rows) * tile->statementColumns() * clocks / speed / steps;
+  ranked.push_back({*tile, streamedClocks(*tile, products, rows, columns, points, batch, stage)});
+}
+
 void TileRanking::rankAll() {
   prepare();
-  for (const Candidate &candidate : candidates)
-    if (double speed = speedOf(candidate))
+  bool mayShare = allHalf && allVectors && mayUseWgmma && haveCommonRows(plan, products);
+  for (const Candidate &candidate : candidates) {
+    double speed = speedOf(candidate);
+    if (speed)
       rank(candidate, speed);
+    if (mayShare && candidate.warpgroups && !candidate.prepacked)
+      rankJoint(candidate, candidate.half);
+  }
   llvm::stable_sort(ranked,
                     [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
 }

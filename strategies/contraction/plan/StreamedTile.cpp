@@ -38,7 +38,8 @@ double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> 
   constexpr double startUp = 6240, elementsPerClock = 6.14, ofCache = 1330, ofMemory = 930,
                    ofWarps = 112, minStepClocks = 683, ofUnevenLines = 1.29;
   constexpr int64_t lineBytes = TileMemory::lineBytes;
-  int64_t rowTiles = divideCeil(rows, tile.rows), columnTiles = divideCeil(columns, tile.columns),
+  int64_t rowTiles = divideCeil(rows, tile.rows),
+          columnTiles = divideCeil(columns, tile.statementColumns()),
           tiles = rowTiles * columnTiles * batch;
   int64_t elementBytes = bytesOf(products.front().type), blocks = tiles * tile.splits;
   int64_t steps = divideCeil(divideCeil(points, lineBytes / elementBytes), tile.splits);

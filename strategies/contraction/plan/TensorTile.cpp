@@ -22,7 +22,8 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
        {std::pair("packed", prepacked), std::pair("shifted", halo), std::pair("tail", tail)})
     if (isSet)
       entries.push_back(builder.getNamedAttr(name, builder.getBoolAttr(true)));
-  for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster)})
+  for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster),
+                             std::pair("joint", joint > 1 ? joint : 0)})
     if (value)
       entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
   return builder.getDictionaryAttr(entries);
@@ -48,7 +49,7 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
   return TensorTile{shape[0],         shape[1],         warps[0],
                     warps[1],         splits.getInt(),  isSet("warpgroups"),
                     isSet("packed"),  isSet("shifted"), isSet("tail"),
-                    number("stages"), number("raster")};
+                    number("stages"), number("raster"), std::max<int64_t>(number("joint"), 1)};
 }
 
 /// The first with the name, else the first.

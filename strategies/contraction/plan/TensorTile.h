@@ -93,6 +93,7 @@ bool canUseWgmma(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> pr
 /// of f32 into terms `halo`        prepacked as well; one halo tile of the image serves all filter
 /// taps (HaloTile) `tail`        persistent blocks split the last partial wave over K
 /// (strategies/contraction/lower/block/SplitKTail.cpp)
+/// `joint`       products that have their rows in common lie side by side in the columns of a tile
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, prepacked = false, halo = false, tail = false;
@@ -104,8 +105,14 @@ struct TensorTile {
   /// Stages of the ring, and tiles along M that follow each other in the raster order of blocks; 0:
   /// the default.
   int64_t stages = 0, raster = 0;
+  /// How many products share the tile: `columns` are theirs together, those of the first product
+  /// before those of the second. A thread then has all products' sums of an element.
+  int64_t joint = 1;
 
-  /// `128x64` by warps, `128x64-warpgroups`, `128x64-prepacked`, `128x64-halo`, `128x64-tail`.
+  /// Columns of the statement that the tile computes.
+  int64_t statementColumns() const { return columns / joint; }
+  /// `128x64` by warps, `128x64-warpgroups`, `128x64-prepacked`, `128x64-halo`, `128x64-tail`,
+  /// `128x256-joint`.
   std::string name() const;
   /// The name with the number of splits: `128x64/1`, `64x64/8`.
   std::string fullName() const;

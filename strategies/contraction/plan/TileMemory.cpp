@@ -43,7 +43,7 @@ static Extents extentsOf(const ProductOperands &product) {
 
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products,
                        const TargetInfo &machine)
-    : tile(tile), machine(machine), numProducts(products.size()),
+    : tile(tile), machine(machine), numProducts(tile.joint > 1 ? 1 : products.size()),
       usesSplitPrecision(products.front().type == MmaType::TF32),
       areBytes(isBytes(products.front().type)), isF8(products.front().type == MmaType::F8),
       copies(any_of(products,
@@ -58,8 +58,8 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
     if (allowsTma) {
       Extents of = extentsOf(product);
       multiplications += of.rows * of.columns * of.points * of.batch;
-      double blocks = std::ceil(of.rows / tile.rows) * std::ceil(of.columns / tile.columns) *
-                      of.batch * tile.splits;
+      double blocks = std::ceil(of.rows / tile.rows) *
+                      std::ceil(of.columns / tile.statementColumns()) * of.batch * tile.splits;
       isAlone = are16Bit() && blocks <= device::multiprocessors;
       longest = std::max(longest, of.points);
     }
@@ -108,7 +108,7 @@ unsigned TileMemory::linesBytes() const {
 /// Scales of packed lines may lie where sums do later.
 unsigned TileMemory::minPersistentBytes() const {
   unsigned lines = isPrepacked() || !usesSplitPrecision ? 0 : 2 * 4 * (tile.rows + tile.columns);
-  return ringBytes() + lines + accumulatorsBytes() + flaggedTilesBytes + barriersBytes();
+  return ringBytes() + lines + jointAccumulatorsBytes() + flaggedTilesBytes + barriersBytes();
 }
 
 unsigned TileMemory::barriersBytes() const {
@@ -178,7 +178,7 @@ bool TileMemory::clustersFit(std::optional<int64_t> tiles) const {
 
 unsigned TileMemory::accumulatorsBase(unsigned product) const {
   if (isPersistent())
-    return linesBase() + linesBytes();
+    return linesBase() + linesBytes() + product * accumulatorsBytes();
   // The last product's sums lie where the operands were.
   return product + 1 == numProducts ? 0 : barriersBase() - (product + 1) * accumulatorsBytes();
 }

@@ -51,10 +51,14 @@ public:
 
   /// Columns whose accumulators are in shared memory at a time in the epilogue: all, unless
   /// setEpilogueColumns was called.
-  unsigned epilogueColumns() const { return givenEpilogueColumns.value_or(tile.columns); }
+  unsigned epilogueColumns() const {
+    return givenEpilogueColumns.value_or(tile.statementColumns());
+  }
   void setEpilogueColumns(std::optional<unsigned> columns) { givenEpilogueColumns = columns; }
   unsigned accumulatorsPitch() const { return epilogueColumns() + 8; }
+  /// Of one product; of all that share the tile.
   unsigned accumulatorsBytes() const { return tile.rows * accumulatorsPitch() * 4; }
+  unsigned jointAccumulatorsBytes() const { return tile.joint * accumulatorsBytes(); }
   /// Bytes of the rows' and columns' maxima and scales. Prepacked operands have scales only; a
   /// persistent block keeps those of two tiles, or none if there is no room, and they share memory
   /// with the accumulators.
@@ -66,7 +70,8 @@ public:
   /// Bytes of the mbarriers of bulk loads, one for each product and stage.
   unsigned barriersBytes() const;
   unsigned persistentBytes() const {
-    return ringBytes() + linesBytes() + accumulatorsBytes() + flaggedTilesBytes + barriersBytes();
+    return ringBytes() + linesBytes() + jointAccumulatorsBytes() + flaggedTilesBytes +
+           barriersBytes();
   }
   unsigned sharedBytes() const;
 
@@ -116,7 +121,7 @@ private:
   /// accumulators and mbarriers.
   unsigned operandsBytes() const;
   unsigned behindOperands() const;
-  size_t numProducts;
+  size_t numProducts; ///< that come one after the other
   bool usesTmaBoxes() const {
     return allowsTma && !tile.prepacked && machine.usesBulkLoads && (isF8 || usesTma16Bit());
   }

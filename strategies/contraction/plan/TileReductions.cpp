@@ -142,13 +142,13 @@ std::optional<TileReductions> tegula::planTileReductions(const ContractionPlan &
   if (!rows || !columns)
     return std::nullopt;
   constexpr int64_t warp = 32;
-  if (columns->lines.isReduced() && tile.columns % warp)
+  if (columns->lines.isReduced() && tile.statementColumns() % warp)
     return std::nullopt;
   // A warp for each part, or a thread for one of a column.
   int64_t columnsAtOnce =
-      columns->lines.isReduced() ? warp : std::gcd(tile.columns, tile.threads());
+      columns->lines.isReduced() ? warp : std::gcd(tile.statementColumns(), tile.threads());
   int64_t length = tile.rows * columnsAtOnce / tile.threads();
-  if (!planRows(*rows, tile.rows, length) || !planColumns(*columns, tile.columns))
+  if (!planRows(*rows, tile.rows, length) || !planColumns(*columns, tile.statementColumns()))
     return std::nullopt;
   TileReductions parts{rows->lines, columns->lines, {}};
   copy_if(plan.batch, std::back_inserter(parts.batch),

@@ -185,5 +185,5 @@ void BlockTile::begin() {
     return result;
   };
   rows = group(plan.rows, tile.rows);
-  columns = group(plan.columns, tile.columns);
+  columns = group(plan.columns, tile.statementColumns());
 }

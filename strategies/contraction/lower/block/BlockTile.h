@@ -75,7 +75,7 @@ public:
   Value *accumulatorAddress(Value *row, Value *column, unsigned base) const;
   /// Columns of a warpgroup that are in shared memory at a time.
   unsigned warpgroupEpilogueColumns() const {
-    return warpgroupColumns(tile) * memory.epilogueColumns() / tile.columns;
+    return warpgroupColumns(tile) * memory.epilogueColumns() / tile.columns; // of each product
   }
   /// First of these columns for the thread's warpgroup.
   Value *epilogueCorner() const;

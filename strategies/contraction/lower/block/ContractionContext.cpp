@@ -87,6 +87,9 @@ void ContractionContext::note(const WgmmaProduct &product) {
     return OperandLayout{sourceOf(*its.side, *its.how), its.shared, its.offset, its.isCopied};
   };
   OperandLayout column = operand(product.b);
+  for (unsigned further = 1; further < numbers.tile.joint; ++further)
+    column.source += " and " + sourceOf(numbers.plan.products[product.number + further].b,
+                                        numbers.products[product.number + further].b);
   if (product.b.usesHaloTile) {
     column.tile = numbers.haloLayout();
     column.offset = numbers.ringRowsBytes();

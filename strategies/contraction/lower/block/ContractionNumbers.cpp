@@ -14,8 +14,8 @@ using namespace llvm;
 using namespace tegula;
 
 /// Columns of a part of a warpgroup's sums, where all have no place beside the ring: 64 bytes of
-/// bf16 in a row.
-static constexpr unsigned epiloguePassColumns = 32;
+/// bf16 in a row. Of products that share a tile the least that a lane's four columns divide.
+static constexpr unsigned epiloguePassColumns = 32, minEpiloguePassColumns = 8;
 /// Tiles of rows that are neighbours in the order of blocks: their columns are then in the
 /// second-level cache when the next of them are read.
 static constexpr int64_t defaultRaster = 8;
@@ -44,6 +44,8 @@ ContractionNumbers::ContractionNumbers(const EmitterOptions &options, const Cont
     for (auto [product, operands] : zip_equal(plan.products, products))
       prepacked.push_back(planPrepackedProduct(operands, product.reduce));
   chooseEpilogueColumns();
+  if (tile.joint > 1 && !(usesTma() && isPersistent() && usesWarpEpilogue()))
+    separateProducts();
   if (isPrepacked() && tile.halo && prepacked.size() == 1 && prepacked.front().b)
     layOutHaloTile();
   if (options.clusterReduce && !range)
@@ -77,11 +79,21 @@ void ContractionNumbers::layOutHaloTile() {
 void ContractionNumbers::chooseEpilogueColumns() {
   if (!isWarpSpecialized() || usesSplitPrecision() || isPersistent())
     return;
-  memory.setEpilogueColumns(tile.columns / warpgroupColumns(tile) * epiloguePassColumns);
+  unsigned ofProduct = std::max<unsigned>(
+      llvm::bit_floor(epiloguePassColumns / unsigned(tile.joint)), minEpiloguePassColumns);
+  memory.setEpilogueColumns(tile.columns / warpgroupColumns(tile) * ofProduct);
   if (isPersistent() && usesWarpEpilogue())
     return;
   memory.setEpilogueColumns(std::nullopt);
   memory.forbidTma16Bit(); // in blocks that end with their tile boxes are no faster
+}
+
+/// Products that share a tile are those of blocks that stay, whose warps do the rest by themselves.
+/// Elsewhere they come one after the other, with a tile for each.
+void ContractionNumbers::separateProducts() {
+  tile.columns = tile.statementColumns();
+  tile.joint = 1;
+  memory = TileMemory(tile, products, options.target);
 }
 
 /// Whether each warp does the rest for its own sums. With windows that are copied this takes
@@ -132,7 +144,7 @@ IndexExpr ContractionNumbers::numTiles() const {
     return IndexExpr::floorDiv(pointsOnHost(axes, group) + (extent - 1), extent);
   };
   return pointsOnHost(axes, plan.batch) * blocks(plan.rows, tile.rows) *
-         blocks(plan.columns, tile.columns);
+         blocks(plan.columns, tile.statementColumns());
 }
 
 IndexExpr ContractionNumbers::numBlocks() const {

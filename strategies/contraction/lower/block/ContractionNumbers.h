@@ -56,6 +56,7 @@ public:
 
   const EmitterOptions &options;
   const ContractionPlan &plan;
+  /// The statement's, or one of the first product's columns where products cannot share a tile.
   TensorTile tile;
   std::optional<TileRange> range;
   llvm::SmallVector<ProductOperands> products;
@@ -148,6 +149,8 @@ public:
   bool isChecked(unsigned number) const;
   EpiloguePlan planEpilogue() const { return EpiloguePlan(plan, tile, memory, options, padded); }
   bool usesWarpEpilogue() const;
+  /// Mainloops of a tile, one after the other: products that share it have one.
+  unsigned numMainloops() const { return tile.joint > 1 ? 1 : products.size(); }
 
   //===--- The workspace (ContractionWorkspace.cpp) ---===//
 
@@ -186,6 +189,7 @@ public:
 
 private:
   void chooseEpilogueColumns();
+  void separateProducts();
   void layOutHaloTile();
   unsigned combineAccumulatorsBytes() const {
     return combineRows() * memory.accumulatorsPitch() * 4;

@@ -285,12 +285,14 @@ tgl::WriteOp EpiloguePlan::onlyWrite() const {
 /// Stores of lanes are hidden by elementary functions, of which bulk stores would only wait for the
 /// last (gelu 6 % slower on an H200).
 tgl::WriteOp EpiloguePlan::lineWrite() const {
-  tgl::WriteOp only = memory.epilogueColumns() == tile.columns ? onlyWrite() : tgl::WriteOp();
+  tgl::WriteOp only =
+      memory.epilogueColumns() == tile.statementColumns() ? onlyWrite() : tgl::WriteOp();
   if (!only || !options.bulkStores)
     return nullptr;
   mlir::Type element = only.getTensor().getType().getElementType();
   bool isWord = element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 32;
-  return isWord && areRuns(only, warpgroupColumns(tile)) && areAligned(only, lineElements)
+  return isWord && areRuns(only, warpgroupColumns(tile) / tile.joint) &&
+                 areAligned(only, lineElements)
              ? only
              : nullptr;
 }
@@ -301,8 +303,8 @@ tgl::WriteOp EpiloguePlan::lineWrite() const {
 tgl::WriteOp EpiloguePlan::registerWrite() const {
   tgl::WriteOp write = onlyWrite();
   if (!options.registerEpilogue || !write || readsElements ||
-      warpgroupColumns(tile) % lineColumns ||
-      memory.accumulatorsBytes() < tile.threads() / warpThreads * warpRows * linePitch)
+      warpgroupColumns(tile) / tile.joint % lineColumns ||
+      memory.jointAccumulatorsBytes() < tile.threads() / warpThreads * warpRows * linePitch)
     return nullptr;
   tgl::AxesOp op = axes;
   mlir::Type element = write.getTensor().getType().getElementType();

@@ -35,7 +35,7 @@ Value *TileScheduler::numTilesOfBlock() {
     return wide(b.CreateAdd(b.CreateUDiv(further, blocks), i32(1)));
   }
   Value *tiles = b.CreateMul(ceilDiv(here.rows.total, i64(tile.rows)),
-                             ceilDiv(here.columns.total, i64(tile.columns)));
+                             ceilDiv(here.columns.total, i64(tile.statementColumns())));
   tiles = b.CreateMul(tiles, here.pointsOf(axes, plan.batch));
   return ceilDiv(b.CreateSub(tiles, wide(here.block)),
                  wide(here.readSreg(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)));

@@ -32,7 +32,8 @@ void TileIndices::setTile(Value *number) {
   auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
   number = b.CreateTrunc(number, type);
   Value *rowTiles = b.CreateTrunc(ceilDiv(here.rows.total, i64(tile.rows)), type),
-        *columnTiles = b.CreateTrunc(ceilDiv(here.columns.total, i64(tile.columns)), type);
+        *columnTiles =
+            b.CreateTrunc(ceilDiv(here.columns.total, i64(tile.statementColumns())), type);
   Value *term = b.CreateMul(rowTiles, columnTiles);
   context.batch = i64(0);
   if (!plan.batch.empty()) {
@@ -57,7 +58,8 @@ void TileIndices::setTile(Value *number) {
   Value *within = b.CreateURem(number, stretch);
   Value *row = b.CreateAdd(firstTile, b.CreateURem(within, height));
   here.rows.first = b.CreateMul(wide(row), i64(tile.rows));
-  here.columns.first = b.CreateMul(wide(b.CreateUDiv(within, height)), i64(tile.columns));
+  here.columns.first =
+      b.CreateMul(wide(b.CreateUDiv(within, height)), i64(tile.statementColumns()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -66,29 +66,24 @@ void BulkLoads::produceBulkLoads(const WgmmaProduct &product) {
             indices.stepInKLoop(product.kLoop, b.CreateUDiv(number, i64(product.substeps)));
         Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)),
                                    b.CreateURem(number, i64(product.substeps)));
-        std::array<Value *, 2> from; // where planes lie, or maps
-        for (bool ofRows : {true, false}) {
-          const WgmmaOperand &operand = ofRows ? product.a : product.b;
-          from[!ofRows] = numbers.isPrepacked()
-                              ? prepackedLoads.prepackedTermsOf(
-                                    operand, sides[2 * product.number + !ofRows], inSum)
-                              : tmaDescriptors.tmaDescriptorOf(product, operand);
-        }
+        SmallVector<Value *> from; // where planes lie, or maps
+        if (numbers.usesTma())
+          from = tmaDescriptors.mapsOf(product);
+        else
+          for (bool ofRows : {true, false})
+            from.push_back(prepackedLoads.prepackedTermsOf(
+                ofRows ? product.a : product.b, sides[2 * product.number + !ofRows], inSum));
         async::acquire(b, context.rings[product.number], inBlock);
         e.emitIf(isFirst, [&] {
           Value *barrier =
               async::expectBytes(b, context.rings[product.number], inBlock, product.stageBytes());
           Value *base = stageRings.stageAddress(product, stage);
-          for (bool ofRows : {true, false}) {
-            const WgmmaOperand &operand = ofRows ? product.a : product.b;
-            if (numbers.usesTma())
-              tmaDescriptors.loadTma(operand, from[!ofRows],
-                                     b.CreateMul(inSum, i64(operand.shared.depth())), base,
-                                     barrier);
-            else
-              loadBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand.offset)), from[!ofRows],
-                       operand.shared.bytes(), barrier);
-          }
+          if (numbers.usesTma())
+            return tmaDescriptors.loadStage(
+                product, from, b.CreateMul(inSum, i64(product.a.shared.depth())), base, barrier);
+          for (auto [operand, plane] : zip_equal(std::array{&product.a, &product.b}, from))
+            loadBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand->offset)), plane,
+                     operand->shared.bytes(), barrier);
         });
         return SmallVector<Value *>();
       },

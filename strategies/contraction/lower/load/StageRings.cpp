@@ -76,7 +76,7 @@ void StageRings::releaseProducers() {
 /// tile of few stages none are under way.
 void StageRings::makeRings() {
   context.rings.clear();
-  for (unsigned number = 0; number < products.size(); ++number) {
+  for (unsigned number = 0; number < numbers.numMainloops(); ++number) {
     async::RingShape shape{FirstRing,
                            numbers.ringStages(),
                            1,

@@ -31,7 +31,7 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
   product.promotesAccumulators = product.isScaled() && !how.isRounded;
   unsigned terms = product.isScaled() ? std::max(how.a.terms, how.b.terms) : 1;
   auto operand = [&](const ContractionSide &side, const ContractionOperand &operand,
-                     const TileDim &group, unsigned offset, unsigned firstLine) {
+                     const TileDim &group, unsigned lines, unsigned offset, unsigned firstLine) {
     WgmmaOperand result;
     result.side = &side;
     result.how = &operand;
@@ -39,8 +39,7 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
     result.isCopied =
         !product.isScaled() && !numbers.isPrepacked() && operand.staging == Staging::Vectors;
     result.isStaged = !result.isCopied;
-    result.shared = {!result.isCopied || operand.kMajor, terms, group.extent,
-                     product.elementBytes()};
+    result.shared = {!result.isCopied || operand.kMajor, terms, lines, product.elementBytes()};
     bool inVectors = !result.isCopied && operand.staging == Staging::Vectors && operand.kMajor;
     result.vector = !inVectors ? 1 : product.isScaled() ? 4 : result.shared.chunkElements();
     result.terms = product.isScaled() ? operand.terms : 1;
@@ -52,8 +51,9 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
   auto windowOf = [](const std::optional<WindowOperand> &window) {
     return window ? &*window : nullptr;
   };
-  product.a = operand(planned.a, how.a, here.rows, 0, 0);
-  product.b = operand(planned.b, how.b, here.columns, product.a.shared.bytes(), here.rows.extent);
+  product.a = operand(planned.a, how.a, here.rows, tile.rows, 0, 0);
+  product.b = operand(planned.b, how.b, here.columns, tile.columns, product.a.shared.bytes(),
+                      here.rows.extent);
   // Sums of f32 are kept for 64 points at most.
   product.substeps = terms;
   KOrder order{to_vector(

@@ -30,8 +30,8 @@ static constexpr unsigned tmaDescriptorBytes = TmaOperand::bytes;
 /// ptxas of before PTX 8.5 takes strides in units of 16 bytes.
 static constexpr unsigned minPtxVersion = 85;
 
-Value *TmaDescriptors::tmaDescriptorOf(const WgmmaProduct &product, const WgmmaOperand &operand) {
-  int64_t which = 2 * product.number + (&operand == &product.b);
+Value *TmaDescriptors::tmaDescriptorOf(unsigned product, bool ofRows) {
+  int64_t which = 2 * product + !ofRows;
   Value *start = e.emitSize(numbers.workspaceBytes() - numbers.tmaDescriptorsBytes());
   if (numbers.makesTmaDescriptors())
     start = b.CreateAdd(
@@ -40,10 +40,23 @@ Value *TmaDescriptors::tmaDescriptorOf(const WgmmaProduct &product, const WgmmaO
                              b.CreateAdd(start, i64(which * tmaDescriptorBytes)));
 }
 
+SmallVector<Value *> TmaDescriptors::mapsOf(const WgmmaProduct &product) {
+  SmallVector<Value *> maps{tmaDescriptorOf(product.number, true)};
+  for (unsigned part = 0; part < tile.joint; ++part)
+    maps.push_back(tmaDescriptorOf(product.number + part, false));
+  return maps;
+}
+
+/// Lines of the operand's tile that come by one map: columns of products that share the tile lie
+/// side by side.
+unsigned TmaDescriptors::linesOfMap(const WgmmaOperand &operand, bool ofRows) const {
+  return ofRows ? operand.shared.extent : operand.shared.extent / tile.joint;
+}
+
 /// A line of shared memory is one of the operand, or 64 neighbours of a panel.
-std::array<unsigned, 2> TmaDescriptors::tmaBoxOf(const WgmmaOperand &operand) {
+std::array<unsigned, 2> TmaDescriptors::tmaBoxOf(const WgmmaOperand &operand, bool ofRows) const {
   unsigned inLine = WgmmaSharedLayout::lineBytes / operand.shared.elementBytes;
-  return {inLine, operand.shared.kMajor ? operand.shared.extent : operand.shared.depth()};
+  return {inLine, operand.shared.kMajor ? linesOfMap(operand, ofRows) : operand.shared.depth()};
 }
 
 /// By one block of a launch before.
@@ -71,7 +84,8 @@ void TmaDescriptors::makeTmaDescriptors() {
 /// interleaving, the swizzle of 128 bytes, zeros outside.
 void TmaDescriptors::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaOperand &operand) {
   const TmaOperand &its = *operand.how->tma;
-  Value *map = tmaDescriptorOf(product, operand), *inside = nullptr;
+  bool ofRows = &operand == &product.a;
+  Value *map = tmaDescriptorOf(product.number, ofRows), *inside = nullptr;
   Value *first = wgmmaLoads.addressAt(
       operand, wgmmaLoads.readOffset(product, operand, i64(0), i64(0), inside));
   constexpr unsigned noInterleaving = 0, swizzleOf128 = 3, zeros = 0;
@@ -85,7 +99,7 @@ void TmaDescriptors::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaO
   replace(Intrinsic::nvvm_tensormap_replace_global_address,
           b.CreatePtrToInt(first, b.getInt64Ty()));
   replace(Intrinsic::nvvm_tensormap_replace_rank, i32(its.extents.size() - 1));
-  std::array<unsigned, 2> box = tmaBoxOf(operand);
+  std::array<unsigned, 2> box = tmaBoxOf(operand, ofRows);
   for (unsigned dim = 0; dim < its.extents.size(); ++dim) {
     replace(Intrinsic::nvvm_tensormap_replace_box_dim,
             {i32(dim), i32(dim < box.size() ? box[dim] : 1)});
@@ -94,7 +108,7 @@ void TmaDescriptors::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaO
     if (dim >= 2)
       group.push_back(its.batch[dim - 2]);
     else if ((dim == 1) == operand.how->kMajor)
-      group = &operand == &product.a ? plan.rows : plan.columns;
+      group = ofRows ? plan.rows : plan.columns;
     Value *extent =
         tgl::knownPoints(axes, group)
             ? i32(its.extents[dim])
@@ -114,20 +128,27 @@ void TmaDescriptors::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaO
 /// Makes this thread's copies see maps as they are.
 void TmaDescriptors::acquireTmaDescriptors() {
   for (unsigned number = 0; number < products.size(); ++number) {
-    WgmmaProduct product = wgmmaLoads.makeWgmmaProduct(number);
-    for (const WgmmaOperand *operand : {&product.a, &product.b}) {
+    for (bool ofRows : {true, false}) {
       auto *type = FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false);
       InlineAsm *fence = InlineAsm::get(
           type, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l,~{memory}",
           /*hasSideEffects=*/true);
-      b.CreateCall(fence, b.CreateAddrSpaceCast(tmaDescriptorOf(product, *operand), b.getPtrTy()));
+      b.CreateCall(fence, b.CreateAddrSpaceCast(tmaDescriptorOf(number, ofRows), b.getPtrTy()));
     }
   }
 }
 
-/// Starts the copies of the operand's part of a stage, whose first point of the sum is `k` (i64).
-void TmaDescriptors::loadTma(const WgmmaOperand &operand, Value *map, Value *k, Value *stage,
-                             Value *barrier) {
+/// Starts the copies of a stage, whose first point of the sum is `k` (i64).
+void TmaDescriptors::loadStage(const WgmmaProduct &product, ArrayRef<Value *> maps, Value *k,
+                               Value *stage, Value *barrier) {
+  loadTma(product.a, /*ofRows=*/true, 0, maps.front(), k, stage, barrier);
+  for (auto [part, map] : enumerate(maps.drop_front()))
+    loadTma(product.b, /*ofRows=*/false, part, map, k, stage, barrier);
+}
+
+/// Starts the copies of the part of the operand's tile that comes by `map`.
+void TmaDescriptors::loadTma(const WgmmaOperand &operand, bool ofRows, unsigned part, Value *map,
+                             Value *k, Value *stage, Value *barrier) {
   const TmaOperand &its = *operand.how->tma;
   auto word = [&](Value *number) { return b.CreateTrunc(number, b.getInt32Ty()); };
   std::string numbers;
@@ -152,11 +173,12 @@ void TmaDescriptors::loadTma(const WgmmaOperand &operand, Value *map, Value *k, 
   InlineAsm *copy =
       InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), text, constraints,
                      /*hasSideEffects=*/true);
-  std::array<unsigned, 2> box = tmaBoxOf(operand);
-  unsigned boxes = operand.shared.kMajor ? 1 : operand.shared.extent / box[0];
+  std::array<unsigned, 2> box = tmaBoxOf(operand, ofRows);
+  unsigned lines = linesOfMap(operand, ofRows), boxes = operand.shared.kMajor ? 1 : lines / box[0],
+           offset = operand.offset + part * lines * WgmmaSharedLayout::lineBytes;
   for (unsigned n = 0; n < boxes; ++n) {
-    Value *to = b.CreateInBoundsGEP(
-        b.getInt8Ty(), stage, i32(operand.offset + n * box[1] * WgmmaSharedLayout::lineBytes));
+    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage,
+                                    i32(offset + n * box[1] * WgmmaSharedLayout::lineBytes));
     Value *line = b.CreateAdd(word(operand.group->first), i32(n * box[0]));
     arguments[0] = b.CreatePtrToInt(to, b.getInt32Ty());
     arguments[2] = operand.shared.kMajor ? word(k) : line;

@@ -22,14 +22,21 @@ class TmaDescriptors : public ContractionCode {
 public:
   explicit TmaDescriptors(ContractionContext &context)
       : ContractionCode(context), wgmmaLoads(context) {}
-  Value *tmaDescriptorOf(const WgmmaProduct &product, const WgmmaOperand &operand);
   void emitTmaDescriptors();
   void makeTmaDescriptors();
   void acquireTmaDescriptors();
-  void loadTma(const WgmmaOperand &operand, Value *map, Value *k, Value *stage, Value *barrier);
+  /// The maps of what a stage of the product holds: of its rows, of its columns and of those of
+  /// products that share the tile.
+  llvm::SmallVector<Value *> mapsOf(const WgmmaProduct &product);
+  void loadStage(const WgmmaProduct &product, llvm::ArrayRef<Value *> maps, Value *k, Value *stage,
+                 Value *barrier);
 
 private:
-  static std::array<unsigned, 2> tmaBoxOf(const WgmmaOperand &operand);
+  Value *tmaDescriptorOf(unsigned product, bool ofRows);
+  unsigned linesOfMap(const WgmmaOperand &operand, bool ofRows) const;
+  std::array<unsigned, 2> tmaBoxOf(const WgmmaOperand &operand, bool ofRows) const;
+  void loadTma(const WgmmaOperand &operand, bool ofRows, unsigned part, Value *map, Value *k,
+               Value *stage, Value *barrier);
   void makeTmaDescriptor(const WgmmaProduct &product, const WgmmaOperand &operand);
 
   WgmmaLoads wgmmaLoads;
