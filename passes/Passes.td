@@ -138,6 +138,22 @@ def ChunkRecurrencesPass : Pass<"tgl-chunk-recurrences", "::tegula::tgl::KernelO
                         "steps of a chunk; 0: as many as take the least time, if chunks pay">];
 }
 
+def HoistStepValuesPass : Pass<"tgl-hoist-step-values", "::tegula::tgl::KernelOp"> {
+  let summary = "computes costly values of a loop's steps before the loop, where many points share them";
+  let description = [{
+    `for t { S[h, i, j] = exp(w[t, h, i])*S[h, i, j] + k[t, h, i]*v[t, h, j] }` evaluates the same exponential for each j. It becomes
+    `of_steps[t, h, i] = exp(w[t, h, i])` before the loop, and a read in it: what a step waits for is shorter, and the function
+    runs once. The largest expression around the function moves that has its axes.
+
+    *Why here*: loops that chunks take are none any more; those that are left have their values distributed and fused next. For a GPU.
+    *Rounding*: none; temporaries have the type of the value.
+    *Stops*: at values that depend on what the loop writes, at fewer than 8 points that share one, where less is saved than a
+    launch takes, at temporaries of more than 1 GiB, and at sizes that are not known.
+  }];
+  let options = [Option<"fewestSaved", "fewest-saved", "int64_t", /*default=*/"1 << 23",
+                        "evaluations that are saved, at least: those that take as long as a launch">];
+}
+
 def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelOp"> {
   let summary = "writes mean, var, logsumexp, softmax and log_softmax as sums and maxima";
   let description = [{

@@ -110,6 +110,9 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   // Loops whose steps change a state linearly become products: as they were written.
   if (options.target.isGpu())
     pipeline.add(createChunkRecurrencesPass());
+  // Of those that stay loops, steps take what many of their points need from memory.
+  if (options.target.isGpu())
+    pipeline.add(createHoistStepValuesPass());
   const bool reducesProducts =
       options.target.isGpu() &&
       !llvm::is_contained(options.disabled, productReductionStrategy().name());
@@ -357,6 +360,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createBoundLoopsPass(); }, counters);
   registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createChunkRecurrencesPass(); }, counters);
+  registerCounted([] { return createHoistStepValuesPass(); }, counters);
   registerCounted([] { return createInlineReducedProductsPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);
   registerCounted([] { return createExpandScansPass(); }, counters);

@@ -9,6 +9,7 @@
 #include "codegen/async/Async.h"
 #include "codegen/llvm/BypassDivisions.h"
 #include "codegen/llvm/PassGate.h"
+#include "codegen/llvm/PrefetchSteps.h"
 #include "codegen/llvm/PtxVersion.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -196,6 +197,7 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   perFunction.addPass(ADCEPass());
   perFunction.addPass(SimplifyCFGPass());
   perFunction.addPass(BypassDivisionsPass()); // and where values do
+  perFunction.addPass(PrefetchStepsPass());
   ModulePassManager all;
   all.addPass(AlwaysInlinerPass());
   all.addPass(createModuleToFunctionPassAdaptor(std::move(perFunction)));

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/async/Async.h"
 #include "codegen/llvm/BypassDivisions.h"
+#include "codegen/llvm/PrefetchSteps.h"
 #include "compiler/ParallelCodegen.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -48,6 +49,8 @@ static void registerPasses(PassBuilder &builder) {
           manager.addPass(async::LowerRingsPass());
         else if (name == "bypass-divisions")
           manager.addPass(BypassDivisionsPass());
+        else if (name == "prefetch-steps")
+          manager.addPass(PrefetchStepsPass());
         else
           return false;
         return true;

@@ -124,6 +124,21 @@ std::optional<Outline> tegula::outline(Operation *op, ArrayRef<Value> values, Ou
   return outlineAt(op, needs, depth);
 }
 
+Operation *tegula::largestAlike(Operation *op, size_t numAxes) {
+  while (op->hasOneUse()) {
+    Operation *user = *op->user_begin();
+    if (user->getBlock() != op->getBlock() || user->getNumResults() != 1 || user->getNumRegions() ||
+        !isMemoryEffectFree(user) || isa<IndexType>(user->getResult(0).getType()))
+      break;
+    std::optional<Outline> where =
+        outline(user, valuesUsedBy(user).getArrayRef(), OutlineMode::IfRepeated);
+    if (!where || where->axes.size() != numAxes)
+      break;
+    op = user;
+  }
+  return op;
+}
+
 std::optional<Outline> tegula::outlineTo(Operation *anchor, Operation *op, ArrayRef<Value> values) {
   Needs needs(op);
   for (Value value : values)

@@ -23,6 +23,10 @@ namespace tegula {
 /// again.
 bool isCostly(mlir::Operation *op);
 
+/// The largest expression around a costly op that varies along as many axes: its users in turn, as
+/// long as there is one and it needs no more axes.
+mlir::Operation *largestAlike(mlir::Operation *op, size_t numAxes);
+
 /// The axes and ops around a value that it needs, up to the first sequential op.
 struct Outline {
   /// The new statement goes before this op, inside which the value stands.

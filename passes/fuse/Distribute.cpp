@@ -21,23 +21,6 @@ namespace tegula {
 
 static bool isInReduction(Operation *op) { return op->getParentOfType<ReduceOp>() != nullptr; }
 
-/// The largest expression around a costly op that is as invariant as the op: its users in turn, as
-/// long as there is one and it needs no more axes.
-static Operation *rootOf(Operation *op, size_t numAxes) {
-  while (op->hasOneUse()) {
-    Operation *user = *op->user_begin();
-    if (user->getBlock() != op->getBlock() || user->getNumResults() != 1 || user->getNumRegions() ||
-        !isMemoryEffectFree(user) || isa<IndexType>(user->getResult(0).getType()))
-      break;
-    std::optional<Outline> where =
-        outline(user, valuesUsedBy(user).getArrayRef(), OutlineMode::IfRepeated);
-    if (!where || where->axes.size() != numAxes)
-      break;
-    op = user;
-  }
-  return op;
-}
-
 /// What the temporary of a value is called.
 static std::string nameFor(Operation *op) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
@@ -86,7 +69,7 @@ struct DistributePass : Counted<tegula::impl::DistributePassBase<DistributePass>
     if (!where)
       return;
     if (!isa<ReduceOp>(op)) {
-      op = rootOf(op, where->axes.size());
+      op = largestAlike(op, where->axes.size());
       where = outline(op, valuesUsedBy(op).getArrayRef(), OutlineMode::IfRepeated);
     }
     if (where->axes.empty() && where->anchor->getParentOfType<ParallelOp>()) {

@@ -29,8 +29,7 @@ static bool haveSamePoints(tgl::ReduceOp first, tgl::ReduceOp other) {
 /// The place that the operand reads, with the axes of the sum `of` in place of its own.
 static tgl::ValueExpr placeOf(tgl::ReadOp read, tgl::ReduceOp reduce, tgl::ReduceOp of) {
   tgl::ValueExpr place = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
-  for (auto [own, axis] :
-       zip_equal(axesOfOp(reduce).getAxes(), axesOfOp(of).getAxes()))
+  for (auto [own, axis] : zip_equal(axesOfOp(reduce).getAxes(), axesOfOp(of).getAxes()))
     place = place.substitute(own, tgl::ValueExpr(axis));
   return place;
 }
@@ -58,8 +57,7 @@ bool tegula::mayBeJoint(const TensorTile &tile) {
          tile.columns % (tile.joint * jointPanel) == 0;
 }
 
-std::optional<TensorTile> tegula::jointTileOf(TensorTile tile,
-                                              ArrayRef<ProductOperands> products) {
+std::optional<TensorTile> tegula::jointTileOf(TensorTile tile, ArrayRef<ProductOperands> products) {
   tile.joint = products.size();
   if (!mayBeJoint(tile))
     return std::nullopt;
