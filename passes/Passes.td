@@ -138,6 +138,18 @@ def ChunkRecurrencesPass : Pass<"tgl-chunk-recurrences", "::tegula::tgl::KernelO
                         "steps of a chunk; 0: as many as take the least time, if chunks pay">];
 }
 
+def NarrowTemporariesPass : Pass<"tgl-narrow-temporaries", "::tegula::tgl::KernelOp"> {
+  let summary = "gives a temporary the type that every read of it is rounded to";
+  let description = [{
+    `t[i, r] = sum(x[i, k]*a[r, k] for k)` of f32, of which each read is `bf16(t[i, r])`, becomes a tensor of bf16: half the bytes, and
+    an operand of a product of bf16 that is copied as it is.
+
+    *Why here*: which values are in memory is decided, and no strategy is yet.
+    *Rounding*: the same, where the element is written.
+    *Stops*: at elements that are added to, at reads with a fill, and where reads are rounded to several types.
+  }];
+}
+
 def HoistStepValuesPass : Pass<"tgl-hoist-step-values", "::tegula::tgl::KernelOp"> {
   let summary = "computes costly values of a loop's steps before the loop, where many points share them";
   let description = [{

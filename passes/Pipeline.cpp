@@ -183,6 +183,8 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
 
 /// What carries each axis of a nest.
 static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &options) {
+  // What stays in memory has the type that it is read as.
+  pipeline.add(createNarrowTemporariesPass());
   // Sums that are to have an order get it before anything else is made of their axes.
   pipeline.add(createOrderSumsPass());
   // Matrix products hidden in the nests of online algorithms come out.
@@ -361,6 +363,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createChunkRecurrencesPass(); }, counters);
   registerCounted([] { return createHoistStepValuesPass(); }, counters);
+  registerCounted([] { return createNarrowTemporariesPass(); }, counters);
   registerCounted([] { return createInlineReducedProductsPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);
   registerCounted([] { return createExpandScansPass(); }, counters);

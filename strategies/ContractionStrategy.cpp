@@ -137,7 +137,7 @@ static ContractionMatched matchTile(ParallelOp op, ArrayRef<ScheduleSetting> set
   std::pair<double, bool> least;
   for (const RankedTile &one : (*match)->ranked) {
     TensorTile tile = withSettings(one.tile, settings, product);
-    if (tile.joint > 1 && !(machine.jointTiles && TileMemory(tile, operands, machine).usesTma()))
+    if (tile.isShared() && !(machine.jointTiles && TileMemory(tile, operands, machine).usesTma()))
       continue; // products share tiles of blocks that stay
     // Tiles are ranked for sm_90a; with less shared memory a launch would be refused.
     if (!machine.hasWgmma &&
@@ -175,6 +175,8 @@ static std::string costOf(const TensorTile &tile, const Product &product) {
   os << tile.rows << " x " << tile.statementColumns();
   if (tile.joint > 1)
     os << " of " << tile.joint << " products";
+  if (tile.chained)
+    os << " of " << product.operands.size() << " products that are added";
   if (tile.splits > 1)
     os << ", " << tile.splits << " blocks for a sum";
   os << ", " << tile.threads() / 32 << " warps: " << tile.rows * tile.columns / tile.threads()

@@ -44,7 +44,7 @@ struct TargetInfo {
   /// multiply-adds; with large tiles of fewer.
   bool tma16Bit = false;
   double minTmaMacs = double(int64_t(1) << 33);
-  /// Products of the same rows share a tile (switch joint-tiles).
+  /// Products of the same rows, and those that are added, share a tile (switch joint-tiles).
   bool jointTiles = true;
 
   bool isGpu() const { return machine == Machine::GPU; }

@@ -153,9 +153,8 @@ void PrefetchedLoop::emitLoad(const StepLoad &its, SCEVExpander &expander,
   LoadInst *next = copyAt(b, b.CreateGEP(b.getInt8Ty(), place, by));
   its.load->replaceAllUsesWith(waiting.front());
   for (unsigned number = 0; number < ahead; ++number)
-    waiting[number]->addIncoming(number + 1 < ahead ? static_cast<Value *>(waiting[number + 1])
-                                                    : next,
-                                 latch);
+    waiting[number]->addIncoming(
+        number + 1 < ahead ? static_cast<Value *>(waiting[number + 1]) : next, latch);
   its.load->eraseFromParent();
 }
 
@@ -174,9 +173,9 @@ void PrefetchedLoop::emit() {
   for (unsigned number = 1; number < ahead; ++number)
     isLeft.push_back(outside.CreateICmpUGE(all, ConstantInt::get(all->getType(), number)));
   isLeft.push_back(inside.CreateICmpUGE(left, ConstantInt::get(all->getType(), ahead)));
-  left->addIncoming(IRBuilder<>(latch->getTerminator())
-                        .CreateSub(left, ConstantInt::get(left->getType(), 1)),
-                    latch);
+  left->addIncoming(
+      IRBuilder<>(latch->getTerminator()).CreateSub(left, ConstantInt::get(left->getType(), 1)),
+      latch);
   for (const StepLoad &each : loads)
     emitLoad(each, expander, isLeft);
 }

@@ -110,8 +110,8 @@ private:
     op = largestAlike(op, where->axes.size());
     where = outlineOf(op);
     bool isFixed = where && llvm::all_of(where->axes, [](Value axis) {
-      return lowOf(axis).operands().empty() && highOf(axis).operands().empty();
-    });
+                     return lowOf(axis).operands().empty() && highOf(axis).operands().empty();
+                   });
     if (!isFixed || !isOfStep(loop, op, *where))
       return false;
     std::optional<int64_t> own = pointsOf(where->axes), sharers = pointsOf(where->left);
@@ -166,10 +166,9 @@ private:
       addDim(highOf(axis) - lowOf(axis));
       reading.push_back(ValueExpr(axis) - lowOf(axis));
     }
-    Value temp = TempOp::create(before, loc,
-                                TglTensorType::get(before.getContext(), dims,
-                                                   op->getResult(0).getType()),
-                                "of_steps");
+    Value temp = TempOp::create(
+        before, loc, TglTensorType::get(before.getContext(), dims, op->getResult(0).getType()),
+        "of_steps");
     auto made = ParallelOp::create(before, loc, specs);
     IRMapping map;
     map.map(loop.getLoopVar(), Value(made.getAxes()[0]));

@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/llvm/PrefetchSteps.h"
 #include "codegen/cpu/HostTarget.h"
 #include "codegen/cpu/Jit.h"
-#include "codegen/llvm/PrefetchSteps.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"

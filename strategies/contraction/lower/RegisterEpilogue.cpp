@@ -70,8 +70,11 @@ Value *Epilogue::pairOf(tgl::WriteOp write, ArrayRef<Value *> sums, unsigned fir
   unsigned ofProduct = sums.size() / tile.joint;
   e.withLanes(axis, 2, number, nullptr, [&] {
     for (auto [which, product] : enumerate(plan.products)) {
-      Value *pair = PoisonValue::get(FixedVectorType::get(here.accumulatorType(), 2));
-      for (unsigned n : {0u, 1u})
+      auto *type = FixedVectorType::get(here.accumulatorType(), 2);
+      bool isInFirst = which && tile.chained;
+      Value *pair =
+          isInFirst ? static_cast<Value *>(Constant::getNullValue(type)) : PoisonValue::get(type);
+      for (unsigned n = isInFirst ? 2 : 0; n < 2; ++n)
         pair = b.CreateInsertElement(pair, sums[which * ofProduct + first + n], uint64_t(n));
       e.values[tgl::ReduceOp(product.reduce).getResult()] = pair;
     }

@@ -152,9 +152,12 @@ void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *c
     for (mlir::Operation *op : parts.early)
       e.emitOp(op);
     for (unsigned which = 0; which < plan.products.size(); ++which)
-      e.values[sumOf(which)] = b.CreateAlignedLoad(
-          vector, here.accumulatorAddress(row, column, here.accumulatorsBase(which)),
-          Align(laneColumns * 4));
+      e.values[sumOf(which)] =
+          which && tile.chained // the first has all
+              ? static_cast<Value *>(Constant::getNullValue(vector))
+              : b.CreateAlignedLoad(
+                    vector, here.accumulatorAddress(row, column, here.accumulatorsBase(which)),
+                    Align(laneColumns * 4));
     Row its{number, here.accumulatorAddress(row, column, here.accumulatorsBase(0)), {}};
     for (mlir::Value value : kept)
       its.values.push_back(e.values.lookup(value));

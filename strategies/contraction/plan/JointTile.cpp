@@ -8,6 +8,7 @@
 #include "strategies/contraction/plan/JointTile.h"
 
 #include "ir/tgl/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "strategies/contraction/plan/TileMemory.h"
 
 using namespace llvm;
@@ -34,37 +35,59 @@ static tgl::ValueExpr placeOf(tgl::ReadOp read, tgl::ReduceOp reduce, tgl::Reduc
   return place;
 }
 
-bool tegula::haveCommonRows(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
-  if (products.size() < 2)
-    return false;
+/// Whether operands of all products are copies of tensors of one type, in the same order.
+static bool lieAlike(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
   const ProductOperands &first = products.front();
-  tgl::ReduceOp sum = plan.products.front().reduce;
   return all_of(zip_equal(plan.products, products), [&](auto pair) {
     auto &[product, operands] = pair;
-    const ContractionOperand &rows = operands.a;
+    const ContractionOperand &rows = operands.a, &columns = operands.b;
     return !product.scales && operands.type == first.type && rows.isPlain && rows.read &&
-           operands.b.isPlain && rows.kMajor == first.a.kMajor &&
-           operands.b.kMajor == first.b.kMajor && haveSamePoints(sum, product.reduce) &&
-           tgl::ReadOp(rows.read).getTensor() == tgl::ReadOp(first.a.read).getTensor() &&
-           placeOf(rows.read, product.reduce, sum) == placeOf(first.a.read, sum, sum);
+           columns.isPlain && rows.kMajor == first.a.kMajor && columns.kMajor == first.b.kMajor;
   });
 }
 
-bool tegula::mayBeJoint(const TensorTile &tile) {
+bool tegula::haveCommonRows(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
+  if (products.size() < 2 || !lieAlike(plan, products))
+    return false;
+  tgl::ReadOp first = products.front().a.read;
+  tgl::ReduceOp sum = plan.products.front().reduce;
+  return all_of(zip_equal(plan.products, products), [&](auto pair) {
+    auto &[product, operands] = pair;
+    tgl::ReadOp rows = operands.a.read;
+    return haveSamePoints(sum, product.reduce) && rows.getTensor() == first.getTensor() &&
+           placeOf(rows, product.reduce, sum) == placeOf(first, sum, sum);
+  });
+}
+
+bool tegula::areOneSum(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
+  if (products.size() < 2 || !lieAlike(plan, products))
+    return false;
+  DenseSet<mlir::Value> sums;
+  for (const ContractionProduct &product : plan.products)
+    sums.insert(tgl::ReduceOp(product.reduce).getResult());
+  size_t added = 0;
+  for (mlir::Operation *op : plan.epilogue)
+    if (isa<mlir::arith::AddFOp>(op) && all_of(op->getOperands(), [&](mlir::Value value) {
+          return sums.contains(value) && value.hasOneUse();
+        })) {
+      sums.insert(op->getResult(0));
+      ++added;
+    }
+  return added + 1 == products.size();
+}
+
+bool tegula::mayBeShared(const TensorTile &tile) {
   constexpr int64_t warpgroupRows = 64, warpgroupThreads = 128;
   bool hasAllColumns = tile.threads() / warpgroupThreads * warpgroupRows == tile.rows;
-  return tile.joint > 1 && tile.warpgroups && !tile.prepacked && !tile.halo && hasAllColumns &&
+  return tile.isShared() && tile.warpgroups && !tile.prepacked && !tile.halo && hasAllColumns &&
          tile.columns % (tile.joint * jointPanel) == 0;
 }
 
-std::optional<TensorTile> tegula::jointTileOf(TensorTile tile, ArrayRef<ProductOperands> products) {
-  tile.joint = products.size();
-  if (!mayBeJoint(tile))
-    return std::nullopt;
+bool tegula::canShare(const TensorTile &tile, ArrayRef<ProductOperands> products) {
+  if (!mayBeShared(tile))
+    return false;
   TargetInfo machine = TargetInfo::measured();
   machine.minTmaMacs = 0; // whether boxes pay is weighed where the machine is known
   TileMemory memory(tile, products, machine);
-  if (!memory.usesTma() || !memory.are16Bit())
-    return std::nullopt;
-  return tile;
+  return memory.usesTma() && memory.are16Bit();
 }

@@ -14,8 +14,10 @@
 //   sums         128 rows by |  128 of a        128 of b        a tile of 128 x 256, 128 x 128
 //                                                               results
 //
-// Where products come one after the other the rows are read for each, and all sums but the last
-// wait in shared memory.
+// Products that are only added, as in `sum(x[i, k]*a[j, k] for k) + sum(y[i, l]*b[j, l] for l)`,
+// are chained: one sum over the points of the first, then over those of the second.
+//
+// Elsewhere products come one after the other, and all sums but the last wait in shared memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_STRATEGIES_CONTRACTION_PLAN_JOINTTILE_H
@@ -25,20 +27,23 @@
 
 namespace tegula {
 
-/// Columns of a panel of a stage: a product has whole panels.
+/// Columns of a panel of a stage: of products side by side each has whole panels.
 inline constexpr int64_t jointPanel = 64;
 
-/// Whether a warpgroup has all columns of such a tile, and each product whole panels.
-bool mayBeJoint(const TensorTile &tile);
+/// Whether products may share such a tile: a warpgroup has all columns.
+bool mayBeShared(const TensorTile &tile);
 
 /// Whether all products, two or more, have the same elements as their rows, and columns that lie in
 /// memory in the same way.
 bool haveCommonRows(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products);
 
-/// `tile` as one that products with common rows share, in blocks that stay for several tiles;
-/// nothing where its columns cannot be theirs in equal parts, or where an operand cannot come as
-/// boxes of its tensor (TmaOperand.h).
-std::optional<TensorTile> jointTileOf(TensorTile tile, llvm::ArrayRef<ProductOperands> products);
+/// Whether the statement uses nothing but the sum of all products, two or more, whose operands lie
+/// in memory in the same way.
+bool areOneSum(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products);
+
+/// Whether products may share the tile, and their operands can come as boxes of their tensors
+/// (TmaOperand.h).
+bool canShare(const TensorTile &tile, llvm::ArrayRef<ProductOperands> products);
 
 } // namespace tegula
 

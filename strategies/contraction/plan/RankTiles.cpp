@@ -84,6 +84,7 @@ std::string TensorTile::name() const {
   StringRef how = halo         ? "-shifted"
                   : tail       ? "-tail"
                   : joint > 1  ? "-joint"
+                  : chained    ? "-chained"
                   : prepacked  ? "-packed"
                   : warpgroups ? "-warpgroups"
                                : "";
@@ -111,10 +112,12 @@ std::vector<std::string> tegula::tensorTileNames() {
       names.push_back(tileOf(candidate, 1, /*shifted=*/true).name());
     else if (candidate.warpgroups)
       names.push_back(tailTileOf(candidate).name());
-    TensorTile joint = tileOf(candidate, 1);
+    TensorTile joint = tileOf(candidate, 1), chained = joint;
     joint.joint = joint.columns / jointPanel;
-    if (mayBeJoint(joint))
-      names.push_back(joint.name());
+    chained.chained = true;
+    for (const TensorTile &tile : {joint, chained})
+      if (mayBeShared(tile))
+        names.push_back(tile.name());
   }
   return names;
 }
@@ -295,7 +298,7 @@ private:
   void rankHalo(const Candidate &candidate, double speed, const HaloCost &halo);
   double clocksOf(const Candidate &candidate, double speed, int64_t tiles, int64_t steps,
                   int64_t splits) const;
-  void rankJoint(const Candidate &candidate, double speed);
+  void rankShared(const TensorTile &tile, double speed);
 };
 } // namespace
 
@@ -459,25 +462,30 @@ void TileRanking::rank(const Candidate &candidate, double speed) {
   }
 }
 
-/// A tile that the products share: it multiplies as one of its columns does.
-void TileRanking::rankJoint(const Candidate &candidate, double speed) {
-  std::optional<TensorTile> tile = jointTileOf(tileOf(candidate, 1), products);
-  if (!tile)
+/// A tile that the products share multiplies as one of its columns does.
+void TileRanking::rankShared(const TensorTile &tile, double speed) {
+  if (!canShare(tile, products))
     return;
-  int64_t points = summed / tile->joint, steps = divideCeil(points, int64_t(64));
-  double stage = double(tile->rows) * tile->statementColumns() * clocks / speed / steps;
-  ranked.push_back({*tile, streamedClocks(*tile, products, rows, columns, points, batch, stage)});
+  int64_t points = summed / tile.joint, steps = divideCeil(points, int64_t(64));
+  double stage = double(tile.rows) * tile.statementColumns() * clocks / speed / steps;
+  ranked.push_back({tile, streamedClocks(tile, products, rows, columns, points, batch, stage)});
 }
 
 void TileRanking::rankAll() {
   prepare();
-  bool mayShare = allHalf && allVectors && mayUseWgmma && haveCommonRows(plan, products);
+  bool mayShare = allHalf && allVectors && mayUseWgmma,
+       isJoint = mayShare && haveCommonRows(plan, products),
+       isChained = mayShare && areOneSum(plan, products);
   for (const Candidate &candidate : candidates) {
-    double speed = speedOf(candidate);
-    if (speed)
+    if (double speed = speedOf(candidate))
       rank(candidate, speed);
-    if (mayShare && candidate.warpgroups && !candidate.prepacked)
-      rankJoint(candidate, candidate.half);
+    TensorTile joint = tileOf(candidate, 1), chained = joint;
+    joint.joint = products.size();
+    chained.chained = true;
+    if (isJoint)
+      rankShared(joint, candidate.half);
+    if (isChained)
+      rankShared(chained, candidate.half);
   }
   llvm::stable_sort(ranked,
                     [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });

@@ -18,8 +18,8 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
       builder.getNamedAttr("splits", builder.getI64IntegerAttr(splits)),
       builder.getNamedAttr("warpgroups", builder.getBoolAttr(warpgroups)),
       builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))};
-  for (auto [name, isSet] :
-       {std::pair("packed", prepacked), std::pair("shifted", halo), std::pair("tail", tail)})
+  for (auto [name, isSet] : {std::pair("packed", prepacked), std::pair("shifted", halo),
+                             std::pair("tail", tail), std::pair("chained", chained)})
     if (isSet)
       entries.push_back(builder.getNamedAttr(name, builder.getBoolAttr(true)));
   for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster),
@@ -49,7 +49,8 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
   return TensorTile{shape[0],         shape[1],         warps[0],
                     warps[1],         splits.getInt(),  isSet("warpgroups"),
                     isSet("packed"),  isSet("shifted"), isSet("tail"),
-                    number("stages"), number("raster"), std::max<int64_t>(number("joint"), 1)};
+                    number("stages"), number("raster"), std::max<int64_t>(number("joint"), 1),
+                    isSet("chained")};
 }
 
 /// The first with the name, else the first.

@@ -94,6 +94,7 @@ bool canUseWgmma(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> pr
 /// taps (HaloTile) `tail`        persistent blocks split the last partial wave over K
 /// (strategies/contraction/lower/block/SplitKTail.cpp)
 /// `joint`       products that have their rows in common lie side by side in the columns of a tile
+/// `chained`     products that are only added go one after the other into the same accumulators
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, prepacked = false, halo = false, tail = false;
@@ -108,11 +109,14 @@ struct TensorTile {
   /// How many products share the tile: `columns` are theirs together, those of the first product
   /// before those of the second. A thread then has all products' sums of an element.
   int64_t joint = 1;
+  bool chained = false;
 
   /// Columns of the statement that the tile computes.
   int64_t statementColumns() const { return columns / joint; }
+  /// Whether one mainloop computes all products.
+  bool isShared() const { return joint > 1 || chained; }
   /// `128x64` by warps, `128x64-warpgroups`, `128x64-prepacked`, `128x64-halo`, `128x64-tail`,
-  /// `128x256-joint`.
+  /// `128x256-joint`, `128x256-chained`.
   std::string name() const;
   /// The name with the number of splits: `128x64/1`, `64x64/8`.
   std::string fullName() const;

@@ -43,7 +43,7 @@ static Extents extentsOf(const ProductOperands &product) {
 
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products,
                        const TargetInfo &machine)
-    : tile(tile), machine(machine), numProducts(tile.joint > 1 ? 1 : products.size()),
+    : tile(tile), machine(machine), numProducts(tile.isShared() ? 1 : products.size()),
       usesSplitPrecision(products.front().type == MmaType::TF32),
       areBytes(isBytes(products.front().type)), isF8(products.front().type == MmaType::F8),
       copies(any_of(products,

@@ -44,7 +44,7 @@ ContractionNumbers::ContractionNumbers(const EmitterOptions &options, const Cont
     for (auto [product, operands] : zip_equal(plan.products, products))
       prepacked.push_back(planPrepackedProduct(operands, product.reduce));
   chooseEpilogueColumns();
-  if (tile.joint > 1 && !(usesTma() && isPersistent() && usesWarpEpilogue()))
+  if (tile.isShared() && !(usesTma() && isPersistent() && usesWarpEpilogue()))
     separateProducts();
   if (isPrepacked() && tile.halo && prepacked.size() == 1 && prepacked.front().b)
     layOutHaloTile();
@@ -93,6 +93,7 @@ void ContractionNumbers::chooseEpilogueColumns() {
 void ContractionNumbers::separateProducts() {
   tile.columns = tile.statementColumns();
   tile.joint = 1;
+  tile.chained = false;
   memory = TileMemory(tile, products, options.target);
 }
 

@@ -68,7 +68,7 @@ void BulkLoads::produceBulkLoads(const WgmmaProduct &product) {
                                    b.CreateURem(number, i64(product.substeps)));
         SmallVector<Value *> from; // where planes lie, or maps
         if (numbers.usesTma())
-          from = tmaDescriptors.mapsOf(product);
+          from = tmaDescriptors.mapsOf(product, inSum);
         else
           for (bool ofRows : {true, false})
             from.push_back(prepackedLoads.prepackedTermsOf(

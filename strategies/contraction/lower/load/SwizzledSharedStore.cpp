@@ -66,6 +66,10 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
   }
   product.kLoop =
       indices.makeKLoop(product.reduce, product.a.shared.depth() * product.substeps, order);
+  if (tile.chained && number == 0) // those of the others follow
+    for (const ContractionProduct &other : ArrayRef(plan.products).drop_front())
+      product.kLoop.steps =
+          b.CreateAdd(product.kLoop.steps, stepsOf(other, product.a.shared.depth()));
   if (numbers.usesHaloTile()) { // steps are groups
     product.kLoop.steps = i64(order.numGroups());
     product.substeps = order.groupPoints / product.a.shared.depth();
@@ -73,6 +77,12 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
   if (product.kLoop.isReordered) // neighbours in memory are neighbours in the statement's order
     product.a.vector = product.b.vector = 1;
   return product;
+}
+
+Value *WgmmaLoads::stepsOf(const ContractionProduct &product, int64_t depth) {
+  tgl::AxesOp summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  auto all = to_vector(seq<unsigned>(0, summed.getAxes().size()));
+  return ceilDiv(here.pointsOf(summed, all), i64(depth));
 }
 
 Wgmma WgmmaLoads::wgmmaFor(const WgmmaProduct &product) {

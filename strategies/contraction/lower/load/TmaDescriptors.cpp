@@ -40,10 +40,21 @@ Value *TmaDescriptors::tmaDescriptorOf(unsigned product, bool ofRows) {
                              b.CreateAdd(start, i64(which * tmaDescriptorBytes)));
 }
 
-SmallVector<Value *> TmaDescriptors::mapsOf(const WgmmaProduct &product) {
+SmallVector<Value *> TmaDescriptors::mapsOf(const WgmmaProduct &product, Value *&stage) {
   SmallVector<Value *> maps{tmaDescriptorOf(product.number, true)};
   for (unsigned part = 0; part < tile.joint; ++part)
     maps.push_back(tmaDescriptorOf(product.number + part, false));
+  if (!tile.chained)
+    return maps;
+  Value *first = i64(0), *inTile = stage;
+  for (unsigned other = 1; other < products.size(); ++other) {
+    first =
+        b.CreateAdd(first, wgmmaLoads.stepsOf(plan.products[other - 1], product.a.shared.depth()));
+    Value *isOther = b.CreateICmpSGE(inTile, first);
+    stage = b.CreateSelect(isOther, b.CreateSub(inTile, first), stage);
+    for (bool ofRows : {true, false})
+      maps[!ofRows] = b.CreateSelect(isOther, tmaDescriptorOf(other, ofRows), maps[!ofRows]);
+  }
   return maps;
 }
 

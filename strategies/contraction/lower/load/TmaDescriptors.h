@@ -26,8 +26,9 @@ public:
   void makeTmaDescriptors();
   void acquireTmaDescriptors();
   /// The maps of what a stage of the product holds: of its rows, of its columns and of those of
-  /// products that share the tile.
-  llvm::SmallVector<Value *> mapsOf(const WgmmaProduct &product);
+  /// products that lie beside it. `stage` (i64): among all of the tile; then in its own product,
+  /// where products are chained.
+  llvm::SmallVector<Value *> mapsOf(const WgmmaProduct &product, Value *&stage);
   void loadStage(const WgmmaProduct &product, llvm::ArrayRef<Value *> maps, Value *k, Value *stage,
                  Value *barrier);
 
