@@ -763,6 +763,17 @@ def InterchangeLoopsPass : Pass<"tgl-interchange-loops", "::tegula::tgl::KernelO
   }];
 }
 
+def ChainLaunchesPass : Pass<"tgl-chain-launches", "::tegula::tgl::KernelOp"> {
+  let summary = "puts launches of small sums that share points into one launch";
+  let description = [{
+    Puts launches of small sums that share points into one launch.
+
+    *Why here*: say what must have happened before, and what relies on this.
+    *Rounding*: say whether results change, and how.
+    *Stops*: say what it leaves alone, and why that is right.
+  }];
+}
+
 def RotateBuffersPass : Pass<"tgl-rotate-buffers", "::tegula::tgl::KernelOp"> {
   let summary = "lets steps of a loop on the host hand their states on by name, not by copies";
   let description = [{

@@ -198,6 +198,8 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     pipeline.add(createGatherRecurrencesPass(gatherOptions));
     // Other loops of steps into one launch, where points of some axes never meet.
     pipeline.add(createInterchangeLoopsPass());
+    // Puts launches of small sums that share points into one launch.
+    pipeline.add(createChainLaunchesPass());
   }
   // Loops that the host still runs: no copies between their steps, while axes are the tensors' own.
   pipeline.add(createRotateBuffersPass());
@@ -391,6 +393,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createOrderSumsPass(); }, counters);
   registerCounted([] { return createGatherRecurrencesPass(); }, counters);
   registerCounted([] { return createInterchangeLoopsPass(); }, counters);
+  registerCounted([] { return createChainLaunchesPass(); }, counters);
   registerCounted([] { return createRotateBuffersPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);

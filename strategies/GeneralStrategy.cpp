@@ -10,10 +10,12 @@
 // along which most accesses are contiguous, those in inner regions counting more. If it is an axis
 // of the outermost parallel it moves to the end, and everything inside runs in order; otherwise
 // inner parallels and reductions have their own vector axes. The other axes follow the result's
-// dims.
+// dims. Nests of a statement that a team shares (tgl-chain-launches) get a tile of points for each
+// thread.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Nest.h"
+#include "passes/analysis/RegisterTiles.h"
 #include "strategies/Strategy.h"
 #include "strategies/contraction/plan/ContractionPlan.h"
 
@@ -168,14 +170,37 @@ static Value orderAxes(ParallelOp &op, Value vectorAxis, ScheduleCounts &counts)
   body.getOperations().splice(body.end(), op.getBody().front().getOperations());
   for (Value old : op.getAxes())
     old.replaceAllUsesWith(map.lookup(old));
+  if (Attribute team = op->getAttr(teamAttrName))
+    reordered->setAttr(teamAttrName, team);
   op.erase();
   op = reordered;
   ++counts.axesReordered;
   return vectorAxis ? map.lookup(vectorAxis) : Value();
 }
 
+/// Gives a nest of a team the tile of points that each thread computes together; false where it has
+/// none.
+static bool scheduleTile(ParallelOp nest, ScheduleCounts &counts) {
+  auto statement = dyn_cast<ParallelOp>(nest->getParentOp());
+  std::optional<int64_t> team = statement ? teamOf(statement) : std::nullopt;
+  std::optional<RegisterTile> tile = team ? chooseRegisterTile(nest, *team) : std::nullopt;
+  if (!tile)
+    return false;
+  orderAxes(nest, tile->lane ? Value(nest.getAxes()[*tile->lane]) : Value(), counts);
+  tile = chooseRegisterTile(nest, *team); // of the axes in their order
+  Value vectorAxis = tile->lane ? Value(nest.getAxes()[*tile->lane]) : Value();
+  auto op = cast<AxesOp>(nest.getOperation());
+  setMapping(op, mappingOf(op, "loop", vectorAxis));
+  nest->setAttr(pointTileAttrName, DenseI64ArrayAttr::get(nest.getContext(), tile->points));
+  for (AxesOp region : innerRegions(nest))
+    setMapping(region, mappingOf(region, "loop", Value()));
+  return true;
+}
+
 /// Inside a nest without a vector axis yet.
 static void scheduleInner(AxesOp op, bool vectorTaken, ScheduleCounts &counts) {
+  if (auto nest = dyn_cast<ParallelOp>(op.getOperation()); nest && scheduleTile(nest, counts))
+    return;
   Value vectorAxis;
   if (!vectorTaken) {
     auto [axis, axisGain] = bestAxis(op);

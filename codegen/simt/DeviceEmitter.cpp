@@ -11,6 +11,7 @@
 #include "codegen/simt/ColumnSplit.h"
 #include "codegen/simt/FastDivision.h"
 #include "codegen/simt/NestShape.h"
+#include "codegen/simt/PointTiles.h"
 #include "codegen/simt/PrivateTemporaries.h"
 #include "codegen/simt/RowCache.h"
 #include "codegen/simt/SegmentedCombines.h"
@@ -135,6 +136,8 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   }
   if (perThread)
     return Emitter::emitParallel(op);
+  if (std::optional<RegisterTile> tile = registerTileOf(op))
+    return emitPointTiles(*this, op, *tile);
   if (dealsToParts(op))
     return emitInParts(*this, op);
   auto axes = cast<tgl::AxesOp>(op.getOperation());

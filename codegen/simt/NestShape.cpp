@@ -11,6 +11,7 @@
 #include "codegen/simt/DeviceEmitter.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
+#include "passes/analysis/RegisterTiles.h"
 #include "passes/analysis/ShortRows.h"
 
 using namespace llvm;
@@ -91,7 +92,7 @@ SmallVector<tgl::AxesOp> tegula::nestsThatOwn(tgl::TempOp temp) {
     // A nest of one axis that the team deals out, in steps of loops at most.
     auto nest = dyn_cast<tgl::AxesOp>(user->getParentOp());
     auto parallel = dyn_cast<tgl::ParallelOp>(user->getParentOp());
-    if (!nest || nest.getAxes().size() != 1 ||
+    if (!nest || nest.getAxes().size() != 1 || nest->hasAttr(pointTileAttrName) ||
         (parallel && (runsSerially(parallel) || dealsToParts(parallel))))
       return {};
     mlir::Operation *around = nest->getParentOp();
@@ -114,7 +115,8 @@ SmallVector<tgl::AxesOp> tegula::nestsThatOwn(tgl::TempOp temp) {
 bool tegula::dealsToParts(tgl::ParallelOp nest) {
   // All threads of the team come to what stands directly in the statement.
   auto statement = dyn_cast<tgl::ParallelOp>(nest->getParentOp());
-  return statement && !statement->getParentOfType<tgl::AxesOp>() &&
+  return statement && !nest->hasAttr(pointTileAttrName) &&
+         !statement->getParentOfType<tgl::AxesOp>() &&
          !statement->getParentOfType<tgl::TilesOp>() &&
          hasRowShape(cast<tgl::AxesOp>(nest.getOperation())) &&
          *tgl::knownPoints(cast<tgl::AxesOp>(nest.getOperation())) > 0 && reducesShortRows(nest);
@@ -134,7 +136,7 @@ unsigned tegula::threadsOfPart(tgl::ParallelOp nest, unsigned team,
 }
 
 bool tegula::runsSerially(tgl::ParallelOp nest) {
-  if (dealsToParts(nest))
+  if (dealsToParts(nest) || nest->hasAttr(pointTileAttrName))
     return false;
   // Terms of a row for each point from where on it is worth while that threads come together for
   // it.

@@ -19,6 +19,7 @@
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"
+#include "passes/analysis/RegisterTiles.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -128,6 +129,8 @@ static tgl::TglTensorType typeInShared(tgl::TempOp temp) {
   bool hasWholeRows = !all_of(temp->getUsers(), llvm::IsaPred<tgl::ReadOp, tgl::WriteOp>);
   if (!row || *row < 1 || *row * bytes % lineBytes || hasWholeRows)
     return type;
+  if (teamOf(temp->getParentOfType<tgl::ParallelOp>()))
+    return typeOfSharedRows(type);
   bool meets = any_of(temp->getUsers(), [&](mlir::Operation *user) {
     auto read = dyn_cast<tgl::ReadOp>(user);
     auto write = dyn_cast<tgl::WriteOp>(user);
@@ -186,7 +189,8 @@ void PrivateTemporaries::allocate() {
       return;
     }
     int64_t most = e.options.target.sharedBytes - otherSharedBytes - int64_t(e.shape.sharedBytes);
-    if (constant && !ownedByThread && isUsedInSteps(temp) && *shared <= most / teams) {
+    bool isUsedAgain = isUsedInSteps(temp) || teamOf(e.statement);
+    if (constant && !ownedByThread && isUsedAgain && *shared <= most / teams) {
       paddedTypes[temp] = padded;
       int64_t each = alignTo(*shared, 16);
       place = b.CreateInBoundsGEP(

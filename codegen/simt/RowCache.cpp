@@ -24,6 +24,7 @@
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
 #include "ir/tgl/TglUtils.h"
+#include "passes/analysis/RegisterTiles.h"
 #include "strategies/ScheduleBlock.h"
 #include "target/DeviceFacts.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -112,7 +113,7 @@ void RowCache::plan(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &w
   wanted.cluster = 1;
   wanted.sharedBytes = 0;
   if (!e.options.target.sharedBytes || e.options.checked || e.shape.byThread() ||
-      e.shape.team != e.shape.threads)
+      e.shape.team != e.shape.threads || teamOf(op))
     return;
   SmallVector<tgl::AxesOp> nests;
   bool others = false; // anything that is not done by all threads alike, or dealt out as the row is

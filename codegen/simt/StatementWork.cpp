@@ -14,6 +14,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
 #include "passes/analysis/PrefixLoop.h"
+#include "passes/analysis/RegisterTiles.h"
 #include "passes/analysis/ShortRows.h"
 
 using namespace llvm;
@@ -51,6 +52,7 @@ static bool isUniform(tgl::ForOp loop, tgl::ParallelOp statement) {
 }
 
 StatementWork::StatementWork(tgl::ParallelOp op) {
+  team = teamOf(op);
   points = tgl::plannedPoints(cast<tgl::AxesOp>(op.getOperation()));
   tgl::Accesses accesses = tgl::accessesOf(op);
   isPlain = none_of(accesses.writes, [&](mlir::Value tensor) {
@@ -118,6 +120,11 @@ static unsigned threadsOf(unsigned team) { return team <= DeviceEmitter::warp ? 
 DeviceShape tegula::teamFor(const StatementWork &work) {
   std::optional<int64_t> inside = work.inside;
   DeviceShape shape;
+  if (work.team) {
+    shape.team = unsigned(*work.team);
+    shape.threads = threadsOf(shape.team);
+    return shape;
+  }
   shape.team = shape.threads = 256;
   if (!inside)
     return shape;

@@ -27,6 +27,8 @@ struct StatementWork {
   bool hasTemporaries = false, hasLarge = false; ///< temporaries that a thread has no room for
   bool hasShared = false; ///< temporaries of which threads of a team read each other's elements
   bool hasSteps = false;  ///< loops whose steps are nests
+  /// Threads that share a point, where tgl-chain-launches has chosen them.
+  std::optional<int64_t> team;
   bool hasRanges = false; ///< reductions of a length that data gives; `inside` counts with its mean
   /// All teams do the same, and none reads what another writes: nests of known points that hold no
   /// others.

@@ -15,10 +15,16 @@ using namespace tegula::tgl;
 namespace {
 class AxisFinder {
 public:
-  explicit AxisFinder(ArrayRef<ParallelOp> statements) : statements(statements) {
+  AxisFinder(ArrayRef<ParallelOp> statements, bool runOnce) : statements(statements) {
     DenseSet<Value> changing;
     for (ParallelOp statement : statements)
-      changing.insert_range(accessesOf(statement).writes);
+      for (Value tensor : accessesOf(statement).writes)
+        if (!runOnce || llvm::any_of(statements, [&](ParallelOp other) {
+              Accesses accesses = accessesOf(other);
+              return accesses.reads.contains(tensor) ||
+                     (other != statement && accesses.writes.contains(tensor));
+            }))
+          changing.insert(tensor);
     for (ParallelOp statement : statements)
       for (Access &access : accessesIn(statement))
         if (changing.contains(access.tensor))
@@ -137,11 +143,12 @@ private:
 };
 } // namespace
 
-SmallVector<IndependentAxis> tegula::independentAxes(ArrayRef<ParallelOp> statements) {
+SmallVector<IndependentAxis> tegula::independentAxes(ArrayRef<ParallelOp> statements,
+                                                     bool runOnce) {
   SmallVector<IndependentAxis> found;
   if (statements.empty())
     return found;
-  AxisFinder finder(statements);
+  AxisFinder finder(statements, runOnce);
   ParallelOp first = statements.front();
   for (unsigned axis = 0; axis < first.getAxes().size(); ++axis)
     if (std::optional<IndependentAxis> one = finder.find(axis)) {

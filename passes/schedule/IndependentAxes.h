@@ -9,7 +9,8 @@
 // Dependences between statements of a loop have a distance along each axis. An axis is independent
 // where all distances are 0: each access to a tensor that one of the statements writes has the axis
 // itself as its subscript in one dim, the same dim everywhere. Points of different batches, heads
-// or columns never meet then, in whatever order the loop's steps run.
+// or columns never meet then, in whatever order the loop's steps run. Where statements run once, a
+// tensor that one of them writes and nothing reads has no part in this.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_SCHEDULE_INDEPENDENTAXES_H
@@ -23,7 +24,9 @@ namespace tegula {
 using IndependentAxis = llvm::DenseMap<mlir::Operation *, unsigned>;
 
 /// The independent axes of statements that no other contains, in the order of the first one's axes.
-llvm::SmallVector<IndependentAxis> independentAxes(llvm::ArrayRef<tgl::ParallelOp> statements);
+/// `runOnce`: no loop around them runs them again before all points are done.
+llvm::SmallVector<IndependentAxis> independentAxes(llvm::ArrayRef<tgl::ParallelOp> statements,
+                                                   bool runOnce = false);
 
 } // namespace tegula
 

@@ -11,6 +11,7 @@
 #include "passes/schedule/HoistSteps.h"
 #include "passes/schedule/IndependentAxes.h"
 #include "passes/schedule/LoopCosts.h"
+#include "passes/schedule/StatementPoints.h"
 #include "passes/schedule/WalkTogether.h"
 
 using namespace mlir;
@@ -31,15 +32,7 @@ namespace {
 struct Group {
   SmallVector<Operation *> ops;
 
-  SmallVector<ParallelOp> statements() const {
-    SmallVector<ParallelOp> found;
-    for (Operation *op : ops)
-      op->walk<WalkOrder::PreOrder>([&](ParallelOp statement) {
-        found.push_back(statement);
-        return WalkResult::skip();
-      });
-    return found;
-  }
+  SmallVector<ParallelOp> statements() const { return statementsOf(ops); }
 };
 } // namespace
 
@@ -119,22 +112,6 @@ static void addNeighbours(Group &group, size_t numAxes) {
 // The launch
 //===----------------------------------------------------------------------===//
 
-/// Replaces launches, and statements without axes, by what is in them.
-static void flatten(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto loop = dyn_cast<ForOp>(op))
-      flatten(loop.getBody().front());
-    auto statement = dyn_cast<ParallelOp>(op);
-    if (!isa<LaunchOp>(op) && !(statement && statement.getAxes().empty()))
-      continue;
-    Block &inside = op.getRegion(0).front();
-    if (isa<LaunchOp>(op))
-      flatten(inside);
-    block.getOperations().splice(op.getIterator(), inside.getOperations());
-    op.erase();
-  }
-}
-
 /// A temporary of one element that each step writes before it reads it becomes a value.
 static unsigned forwardInLoop(TempOp temp) {
   ForOp loop;
@@ -154,45 +131,6 @@ static unsigned forwardInLoop(TempOp temp) {
     return 1;
   temp->moveBefore(place);
   return 0;
-}
-
-/// Puts the group into one launch over its independent axes. Temporaries that only it uses become
-/// those of a point.
-static ParallelOp interchange(const Group &group, ArrayRef<IndependentAxis> axes) {
-  for (Operation *op : group.ops)
-    op->walk([&](TempOp temp) {
-      if (!isPrivate(temp))
-        temp->moveBefore(group.ops.front());
-    });
-  Location loc = group.ops.front()->getLoc();
-  OpBuilder builder(group.ops.back());
-  builder.setInsertionPointAfter(group.ops.back());
-  SmallVector<ParallelOp> statements = group.statements();
-  SmallVector<Value> outer;
-  for (const IndependentAxis &axis : axes)
-    outer.push_back(statements.front().getAxes()[axis.lookup(statements.front())]);
-  IRMapping none;
-  ParallelOp around = outer.empty() ? ParallelOp::create(builder, loc, {AxisSpec{"all", 0, 1}})
-                                    : copyAxes(builder, loc, outer, none);
-  Block &body = around.getBody().front();
-  for (Operation *op : group.ops)
-    op->moveBefore(&body, body.end());
-  for (ParallelOp statement : statements) {
-    SmallVector<unsigned> dropped;
-    for (auto [number, axis] : llvm::enumerate(axes)) {
-      unsigned own = axis.lookup(statement);
-      builder.setInsertionPoint(statement);
-      replaceAllUsesWithExpr(builder, statement.getAxes()[own],
-                             ValueExpr(Value(around.getAxes()[number])));
-      dropped.push_back(own);
-    }
-    llvm::sort(dropped, std::greater<unsigned>());
-    for (unsigned own : dropped)
-      eraseAxis(cast<AxesOp>(statement.getOperation()), own);
-    eraseUnusedOps(statement.getBody().front());
-  }
-  flatten(body);
-  return around;
 }
 
 namespace {
@@ -271,7 +209,7 @@ struct InterchangeLoopsPass
     addNeighbours(group, axes.size());
     axes = independentAxes(group.statements());
     std::string name = nameOf(loop);
-    ParallelOp statement = interchange(group, axes);
+    ParallelOp statement = putIntoPoints(group.ops, axes);
     count("temporaries made private", privatize(statement, axes.empty()));
     for (TempOp temp : llvm::to_vector(statement.getBody().front().getOps<TempOp>()))
       count("temporaries made values", forwardInLoop(temp));

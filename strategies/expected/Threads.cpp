@@ -26,7 +26,7 @@ StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
   StatementWork work(statement);
   bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
   bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
-  if (work.hasSteps && canBeTeam)
+  if ((work.hasSteps || work.team) && canBeTeam)
     canBeThread = false;
   if (canBeThread && canBeTeam && work.isKnown()) {
     bool isKept = work.hasParallel && work.hasTemporaries;

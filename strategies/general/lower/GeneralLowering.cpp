@@ -58,7 +58,7 @@ void tegula::lowerGenerally(StatementLowering &statement) {
   StatementWork work(op);
   bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
   bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
-  if (work.hasSteps && canBeTeam) // states of a thread alone would be in its local memory
+  if ((work.hasSteps || work.team) && canBeTeam) // states of a thread alone would be in its local memory
     canBeThread = false;
   if (canBeThread && canBeTeam && work.isKnown()) {
     // Threads side by side should touch memory side by side.
