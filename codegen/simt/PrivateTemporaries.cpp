@@ -129,8 +129,6 @@ static tgl::TglTensorType typeInShared(tgl::TempOp temp) {
   bool hasWholeRows = !all_of(temp->getUsers(), llvm::IsaPred<tgl::ReadOp, tgl::WriteOp>);
   if (!row || *row < 1 || *row * bytes % lineBytes || hasWholeRows)
     return type;
-  if (teamOf(temp->getParentOfType<tgl::ParallelOp>()))
-    return typeOfSharedRows(type);
   bool meets = any_of(temp->getUsers(), [&](mlir::Operation *user) {
     auto read = dyn_cast<tgl::ReadOp>(user);
     auto write = dyn_cast<tgl::WriteOp>(user);

@@ -26,7 +26,7 @@ static constexpr int64_t sumStep = 4;
 /// Terms that one accumulator takes: longer sums are added up in parts.
 static constexpr int64_t mostTerms = 256;
 /// Values of a thread: accumulators, and those with the elements that it has loaded for a term.
-static constexpr int64_t mostAccumulators = 32, mostValues = 64;
+static constexpr int64_t mostAccumulators = 64, mostValues = 96;
 
 TglTensorType tegula::typeOfSharedRows(TglTensorType type) {
   std::optional<int64_t> row =
@@ -74,6 +74,12 @@ struct TileNest {
   bool fits(const RegisterTile &tile) const;
 
 private:
+  /// Elements that sums have read, and the first sum, whose axes stand for those of sums over the
+  /// same.
+  SmallVector<std::pair<Value, ValueExpr>> known;
+  ReduceOp firstReduce;
+
+  bool isNew(ReadOp read, ReduceOp reduce);
   bool add(Operation &op, AxesOp nest, ArrayRef<unsigned> inner);
   bool addReduce(ReduceOp reduce, AxesOp nest, ArrayRef<unsigned> inner);
   TileAccess accessOf(Value tensor, TglTensorType type, ArrayRef<ValueExpr> subscripts, AxesOp nest,
@@ -133,6 +139,31 @@ static int64_t termsAtOnce(const TileAccess &access, ReadOp read, ReduceOp reduc
   return areWhole ? terms : 1;
 }
 
+/// Whether no sum over the same axes reads the element before: a tile walks them together.
+bool TileNest::isNew(ReadOp read, ReduceOp reduce) {
+  if (!firstReduce)
+    firstReduce = reduce;
+  auto ranges = [](ReduceOp op) { return getAxisRanges(cast<AxesOp>(op.getOperation())); };
+  bool isAlike = llvm::equal(ranges(firstReduce), ranges(reduce),
+                             [](const AxisRange &one, const AxisRange &other) {
+                               return one.lo == other.lo && one.hi == other.hi;
+                             });
+  if (!isAlike)
+    return true;
+  ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  std::pair<Value, ValueExpr> element{
+      read.getTensor(), offset.substitute([&](Value value) -> std::optional<ValueExpr> {
+        for (auto [own, first] : llvm::zip_equal(reduce.getAxes(), firstReduce.getAxes()))
+          if (value == own)
+            return ValueExpr(Value(first));
+        return std::nullopt;
+      })};
+  if (llvm::is_contained(known, element))
+    return false;
+  known.push_back(std::move(element));
+  return true;
+}
+
 bool TileNest::addReduce(ReduceOp reduce, AxesOp nest, ArrayRef<unsigned> inner) {
   auto axes = cast<AxesOp>(reduce.getOperation());
   std::optional<int64_t> terms = knownPoints(axes);
@@ -161,7 +192,7 @@ bool TileNest::addReduce(ReduceOp reduce, AxesOp nest, ArrayRef<unsigned> inner)
     for (auto [number, step] : llvm::enumerate(access.steps))
       hasNeighbours[number] = hasNeighbours[number] || step == 1;
     access.terms = termsAtOnce(access, read, reduce);
-    if (llvm::any_of(subscripts, [&](const ValueExpr &subscript) {
+    if (isNew(read, reduce) && llvm::any_of(subscripts, [&](const ValueExpr &subscript) {
           return llvm::any_of(reduce.getAxes(),
                               [&](Value axis) { return subscript.uses(axis); });
         }))
@@ -239,7 +270,8 @@ static double turnsOf(const TileAccess &access, ArrayRef<int64_t> extents,
     places.insert(place);
     lines.insert(llvm::divideFloorSigned(place, lineBytes));
   }
-  double whole = std::ceil(double(places.size()) * double(size) / lineBytes);
+  // Each thread gets its own copy, a word of all of them in a clock.
+  double whole = std::max(1.0, double(size) / bankBytes);
   if (!access.isShared)
     return std::max(whole, double(lines.size()));
   std::map<int64_t, double> banks;
@@ -345,6 +377,7 @@ static std::optional<RegisterTile> choose(const TileNest &nest, int64_t team, bo
       if (!shares && axis != tile.lane && points > 1)
         return;
     tile.clocks = nest.clocks(tile, team);
+    tile.accumulators = int64_t(pointsOf(tile)) * int64_t(nest.reduces.size());
     if (!best || tile.clocks < best->clocks)
       best = tile;
   };

@@ -31,6 +31,8 @@ struct RegisterTile {
   /// Whether a thread's points along an axis lie side by side; else as many apart as there are
   /// tiles, so that neighbouring threads have neighbouring points.
   llvm::SmallVector<bool> sideBySide;
+  /// Values that a thread adds to, one after the other.
+  int64_t accumulators = 1;
   /// Clocks of a multiprocessor for all points of the nest, where it has nothing else to do.
   double clocks = 0;
 };

@@ -24,8 +24,10 @@ static constexpr double launchMicroseconds = 2, statementMicroseconds = 0.3;
 static constexpr double clocksPerMicrosecond = 1700;
 /// Bytes from memory, and from the second-level cache, of tensors that are not larger.
 static constexpr double memoryBytes = 4.0e6, cacheBytes = 6.5e6, cachedTensor = 30e6;
-/// Threads of a multiprocessor that hide each other's waits; that have registers for a tile.
-static constexpr double busyThreads = 512, mostThreads = 768;
+/// Threads of a multiprocessor that hide each other's waits, fewer where each has sums enough that
+/// do not wait for each other; that have registers for a tile.
+static constexpr double busyThreads = 512, busyThreadsOfTiles = 256, mostThreads = 512;
+static constexpr int64_t manySums = 16;
 /// What a block may have of shared memory.
 static constexpr double sharedBytes = 200 << 10;
 /// General code's time to that of its instructions and accesses: of fft_1024, on an H200.
@@ -66,10 +68,18 @@ static llvm::SetVector<Value> tensorsOf(ArrayRef<ParallelOp> statements) {
 // One launch
 //===----------------------------------------------------------------------===//
 
-/// Clocks that a multiprocessor takes for a point: its nests over what the axes leave.
-static std::optional<double> clocksOfPoint(ArrayRef<ParallelOp> statements,
-                                           ArrayRef<IndependentAxis> axes, int64_t team) {
+namespace {
+/// What a multiprocessor has to do for a point.
+struct PointWork {
   double clocks = 0;
+  bool hasManySums = true; ///< in all nests with sums that read alike
+};
+} // namespace
+
+/// The work of a point's nests, over the axes that are left.
+static std::optional<PointWork> workOfPoint(ArrayRef<ParallelOp> statements,
+                                            ArrayRef<IndependentAxis> axes, int64_t team) {
+  PointWork work;
   bool hasTile = false;
   for (ParallelOp statement : statements) {
     SmallVector<unsigned> inner;
@@ -86,9 +96,29 @@ static std::optional<double> clocksOfPoint(ArrayRef<ParallelOp> statements,
     if (!own)
       return std::nullopt;
     hasTile |= tile.has_value();
-    clocks += *own;
+    work.hasManySums &= !tile || tile->accumulators >= manySums;
+    work.clocks += *own;
   }
-  return hasTile ? std::optional(clocks) : std::nullopt;
+  return hasTile ? std::optional(work) : std::nullopt;
+}
+
+/// Bytes of a tensor that points have parts of, as f32 at least.
+static double partOf(Value tensor, ArrayRef<ParallelOp> statements,
+                     ArrayRef<IndependentAxis> axes) {
+  constexpr double bits = 32;
+  for (ParallelOp statement : statements)
+    for (Operation *user : tensor.getUsers()) {
+      auto read = dyn_cast<ReadOp>(user);
+      if (!read || !statement->isAncestor(read) || read->getParentOp() == statement)
+        continue;
+      for (const IndependentAxis &axis : axes)
+        if (llvm::any_of(read.getSubscriptExprs(), [&](const ValueExpr &subscript) {
+              return subscript.uses(statement.getAxes()[axis.lookup(statement)]);
+            }))
+          return sizeOf(tensor) *
+                 std::max(1.0, bits / read.getTensorType().getElementType().getIntOrFloatBitWidth());
+    }
+  return 0;
 }
 
 static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
@@ -101,8 +131,8 @@ static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
       return std::nullopt;
     points *= double(*own);
   }
-  std::optional<double> clocks = clocksOfPoint(statements, axes, team);
-  if (!clocks)
+  std::optional<PointWork> work = workOfPoint(statements, axes, team);
+  if (!work)
     return std::nullopt;
   double bytes = 0, kept = 0;
   for (Value tensor : tensorsOf(statements)) {
@@ -110,6 +140,7 @@ static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
       return std::nullopt;
     if (!isOwn(tensor, statements)) {
       bytes += sizeOf(tensor);
+      kept += partOf(tensor, statements, axes) / points; // which the team may keep
       continue;
     }
     auto type = cast<TglTensorType>(tensor.getType());
@@ -132,7 +163,8 @@ static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
   double resident = std::min({mostThreads, std::ceil(points / ofMultiprocessors) * double(team),
                               std::floor(sharedBytes / std::max(kept, 1.0)) * double(team)});
   double compute =
-      *clocks * rounds / clocksPerMicrosecond * std::max(1.0, busyThreads / resident);
+      work->clocks * rounds / clocksPerMicrosecond *
+      std::max(1.0, (work->hasManySums ? busyThreadsOfTiles : busyThreads) / resident);
   return launchMicroseconds + statementMicroseconds * double(statements.size()) +
          together(bytes / memoryBytes, compute);
 }

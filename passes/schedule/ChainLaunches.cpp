@@ -12,6 +12,7 @@
 #include "passes/fuse/Access.h"
 #include "passes/fuse/MergeNests.h"
 #include "passes/schedule/ChainCosts.h"
+#include "passes/schedule/StagePoints.h"
 #include "passes/schedule/StatementPoints.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -246,6 +247,10 @@ struct ChainLaunchesPass : Counted<tegula::impl::ChainLaunchesPassBase<ChainLaun
       count("nests merged", merged);
       privatizeTemps(body, prover);
     }
+    constexpr int64_t bytesOfParts = 64 << 10;
+    count("parts of inputs kept", stageInputs(statement, bytesOfParts, prover));
+    for (TempOp temp : body.getOps<TempOp>())
+      temp.getTensor().setType(typeOfSharedRows(temp.getTensor().getType()));
     OpBuilder builder(statement);
     statement->setAttr(teamAttrName, builder.getI64IntegerAttr(chain.plan.team));
     auto launch = LaunchOp::create(builder, statement.getLoc(), name);

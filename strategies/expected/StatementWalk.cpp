@@ -166,7 +166,7 @@ double StatementWalk::turnsOf(Levels own) const {
   unsigned innermost = own ? 64 - countl_zero(own) : 0;
   for (const Level &level : ArrayRef(levels).take_front(innermost))
     turns *= level.turns;
-  return turns;
+  return turns / sharedInTile(own);
 }
 
 double StatementWalk::lanesOf(Levels own) const {

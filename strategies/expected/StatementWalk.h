@@ -15,6 +15,7 @@
 #define TEGULA_STRATEGIES_EXPECTED_STATEMENTWALK_H
 
 #include "ir/tgl/TglUtils.h"
+#include "passes/analysis/RegisterTiles.h"
 #include "strategies/expected/Footprint.h"
 #include "strategies/expected/LaunchWork.h"
 #include "strategies/expected/Threads.h"
@@ -81,6 +82,11 @@ private:
   double width = 1;      ///< of vectors
   bool isShared = false; ///< inside of a nest that the team has dealt out
   double dealing = 0;    ///< threads that a nest is dealt out to: the team, or a part of it
+  std::optional<RegisterTile> tile; ///< of the nest around (codegen/simt/PointTiles.h)
+  tgl::AxesOp tiledNest;
+  double sharedInTile(Levels own) const;
+  double neighboursInTile(const tgl::ValueExpr &offset, double bytes) const;
+  double enterTile(tgl::ParallelOp nest, const RegisterTile &own);
   llvm::SmallVector<ThreadAxis> neighbours; ///< axes along which threads of a warp stand
 
   //===--- What is computed once ---===//

@@ -10,6 +10,7 @@
 #include "passes/analysis/PrefixLoop.h"
 #include "strategies/expected/Instructions.h"
 #include "strategies/expected/StatementWalk.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
 
 using namespace llvm;
@@ -37,6 +38,62 @@ double StatementWalk::combineTeam(double team) {
          (warps > 1 ? 2 * Latency::barrier + 2 * Latency::near + perWarp * warps : 0);
 }
 
+/// Points of a thread's tile, vectors as one, that have what varies so in common.
+double StatementWalk::sharedInTile(Levels own) const {
+  double points = 1;
+  if (tile)
+    for (auto [number, axis] : enumerate(AxesOp(tiledNest).getAxes()))
+      if (number != tile->lane && (own & varies.lookup(axis)) != varies.lookup(axis))
+        points *= double(tile->points[number]);
+  return points;
+}
+
+/// Elements that the tile's accesses take as a vector beside the lanes: of neighbouring points, or
+/// neighbouring terms of a sum.
+double StatementWalk::neighboursInTile(const ValueExpr &offset, double bytes) const {
+  constexpr double vectorBytes = 16;
+  bool isLanes = lane && offset.uses(lane);
+  if (!tile || isLanes)
+    return 1;
+  for (auto [number, axis] : enumerate(AxesOp(tiledNest).getAxes()))
+    if (tile->sideBySide[number] && stepAlong(offset, axis) == 1)
+      return std::min(double(tile->points[number]), vectorBytes / bytes);
+  bool isAlongTerms = levels.back().axis != AxesOp(tiledNest).getAxes().back() &&
+                      stepAlong(offset, levels.back().axis) == 1 &&
+                      std::fmod(levels.back().extent, vectorBytes / bytes) == 0;
+  return isAlongTerms ? vectorBytes / bytes : 1;
+}
+
+/// Makes the tiles of a nest, whose axes have been entered, what the team's threads take. Returns
+/// how many a thread has.
+double StatementWalk::enterTile(ParallelOp nest, const RegisterTile &own) {
+  tile = own;
+  tiledNest = cast<AxesOp>(nest.getOperation());
+  isShared = true;
+  SmallVector<ThreadAxis> lanes, others;
+  double points = 1, tiles = 1;
+  for (auto [number, axis] : enumerate(nest.getAxes())) {
+    auto side = double(own.points[number]);
+    double count = std::ceil(extents[axis] / side);
+    tiles *= count;
+    if (number == own.lane) {
+      lane = axis;
+      width = side;
+      lanes.push_back({axis, count, side});
+    } else {
+      points *= side;
+      others.push_back({axis, count, own.sideBySide[number] ? side : 1});
+    }
+  }
+  for (Level &level : MutableArrayRef(levels).take_back(nest.getAxes().size()))
+    level.turns = 1;
+  double turns = std::ceil(tiles / threads.team);
+  levels.back().turns = turns * points;
+  lanes.append(others.rbegin(), others.rend());
+  neighbours = std::move(lanes);
+  return turns;
+}
+
 double StatementWalk::visitNest(AxesOp axes, double begin) {
   constexpr double writtenOut = 8;
   size_t outer = levels.size();
@@ -53,7 +110,10 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   double points = 1;
   for (Level &level : MutableArrayRef(levels).drop_front(outer))
     points *= level.extent;
-  if (!lane && !inParts)
+  std::optional<RegisterTile> ownTile =
+      isGeneral && threads.team > 1 && !isShared && parallel ? registerTileOf(parallel)
+                                                             : std::nullopt;
+  if (!lane && !inParts && !ownTile)
     if (std::optional<LaneChoice> choice = threads.laneOf(axes)) {
       lane = axes.getAxes()[choice->axis];
       width = choice->width;
@@ -71,7 +131,9 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
                             [&](AxesOp inner) { return threads.laneOf(inner); });
     team /= dealing;
   }
-  if (isDealtOut) {
+  if (ownTile) {
+    turns = enterTile(parallel, *ownTile);
+  } else if (isDealtOut) {
     isShared = !inParts;
     turns = std::ceil(turns / team);
     for (Level &level : MutableArrayRef(levels).drop_front(outer))
@@ -98,7 +160,11 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   auto reduce = dyn_cast<ReduceOp>(axes.getOperation());
   double end = visitBlock(axes->getRegion(0).front(), begin);
   if (reduce) {
-    work.instructions += turnsOf(allLevels()) * lanesOf(allLevels()) * threadsInAll();
+    bool addsProduct = tile && isa_and_nonnull<mlir::arith::MulFOp, mlir::arith::AddFOp,
+                                               mlir::arith::SubFOp>(
+                                   reduce.getReduced().getDefiningOp());
+    if (!addsProduct)
+      work.instructions += turnsOf(allLevels()) * lanesOf(allLevels()) * threadsInAll();
     work.operations += pointsAround();
     if (matchContraction(reduce)) {
       work.products += pointsAround();
@@ -106,15 +172,17 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
         keepFactors(before, pointsAround());
     }
   }
-  double total = begin + timeOfTurns(axes, turns, end - begin);
+  double total = begin + (ownTile ? turns * (end - begin) : timeOfTurns(axes, turns, end - begin));
   DenseSet<size_t> inside = computed.pop_back_val();
-  if (turns <= writtenOut && isGeneral)
+  if ((turns <= writtenOut || (tile && reduce)) && isGeneral) // a tile walks its sums together
     computed.back().insert_range(inside);
   levels.truncate(outer);
   std::tie(lane, width) = savedLane;
   neighbours = std::move(savedNeighbours);
   isShared = wasShared;
   dealing = wasDealing;
+  if (ownTile)
+    tile.reset();
   if (isDealtOut)
     total += reduce ? combineTeam(team) : team > threadsOfWarp ? Latency::barrier : 0;
   for (mlir::Value result : axes->getResults())

@@ -45,14 +45,15 @@ StatementWalk::Place StatementWalk::placeOf(mlir::Value tensor) const {
     auto loop = user->getParentOfType<ForOp>();
     return loop && temp->getParentOp()->isAncestor(loop);
   });
-  return bytes <= maxThreadBytes || (isUsedInSteps && bytes <= ofBlock) ? Place::Shared
+  bool isUsedAgain = isUsedInSteps || teamOf(statement);
+  return bytes <= maxThreadBytes || (isUsedAgain && bytes <= ofBlock) ? Place::Shared
                                                                         : Place::Workspace;
 }
 
 /// What an access differs along: with what the statement writes, along all.
 StatementWalk::Levels StatementWalk::levelsOfAccess(mlir::Operation *op, mlir::Value tensor) const {
   Levels own = levelsOf(op->getOperands());
-  return written.contains(tensor) ? allLevels() : own;
+  return written.contains(tensor) && !tile ? allLevels() : own;
 }
 
 /// Points of an axis, or of a value that data give, that the points of a block have.
@@ -158,6 +159,10 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
   if (threads.across) // vectors along one side of the square
     each = std::min(lanes, std::sqrt(width));
   access.elements = isShort ? lanes * each : lanes / each;
+  if (double more = neighboursInTile(offset, bytes); more > 1) {
+    access.elements = more;
+    each /= more;
+  }
   // Of loops that are written out addresses are constants apart.
   constexpr double writtenOut = 0.5;
   if (levels.size() > ParallelOp(statement).getAxes().size() &&
@@ -225,7 +230,7 @@ double StatementWalk::visitRead(ReadOp read, double begin) {
   if (isRepeated(read))
     return begin;
   // Rows that nests of a block have in common stay with it.
-  bool isOfRow = threads.team > 1 && isShared && !written.contains(read.getTensor());
+  bool isOfRow = threads.team > 1 && isShared && !tile && !written.contains(read.getTensor());
   if (isOfRow) {
     bool isNew = rowsRead.insert(names[read.getResult()]).second;
     bool isNewRow = piecesRead.insert(nameOfRow(read)).second;
