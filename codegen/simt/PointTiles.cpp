@@ -275,7 +275,7 @@ TileEmitter::Sums TileEmitter::addTerm(ArrayRef<tgl::ReduceOp> together, const S
 }
 
 void tegula::emitPointTiles(DeviceEmitter &e, tgl::ParallelOp nest, RegisterTile tile) {
-  assert(!e.isPoint && e.shape.cluster == 1 && "a team of whole warps has the point alone");
+  assert(e.shape.cluster == 1 && "a team has the point alone");
   if (tile.lane && !e.options.vectorBytes) { // accesses are checked one by one
     tile.sideBySide[*tile.lane] = true;
     tile.lane.reset();
@@ -285,7 +285,18 @@ void tegula::emitPointTiles(DeviceEmitter &e, tgl::ParallelOp nest, RegisterTile
     e.barrier(); // earlier writes of all threads are seen, earlier reads are over
   e.perThread = true;
   int64_t all = TileEmitter(e, nest, tile).numTiles();
-  auto emitTile = [&](Value *number) { TileEmitter(e, nest, tile).emit(number); };
+  // Threads that have no point fill temporaries of their own, and nothing else.
+  bool hasResults = any_of(tgl::accessesOf(nest).writes, [](mlir::Value tensor) {
+    auto temp = tensor.getDefiningOp<tgl::TempOp>();
+    return !temp || !tgl::isPrivate(temp);
+  });
+  auto emitTile = [&](Value *number) {
+    auto tiles = [&] { TileEmitter(e, nest, tile).emit(number); };
+    if (e.isPoint && hasResults)
+      e.emitIf(e.isPoint, tiles);
+    else
+      tiles();
+  };
   if (all <= int64_t(e.shape.team)) {
     if (all < int64_t(e.shape.team))
       e.emitIf(e.b.CreateICmpULT(e.thread, e.i64(all)), [&] { emitTile(e.thread); });

@@ -158,6 +158,13 @@ tgl::TglTensorType PrivateTemporaries::typeOf(tgl::TempOp temp) const {
 void PrivateTemporaries::allocate() {
   int64_t teams = e.shape.unitsPerBlock();
   Value *inBlock = b.CreateURem(e.unit, e.i64(teams));
+  // Teams of tiles that share a warp have what is theirs in other banks.
+  auto apart = [&](int64_t bytes) -> int64_t {
+    constexpr int64_t lineBytes = 128, bankBytes = 4;
+    bool isPart = teamOf(e.statement) && e.shape.isPartOfWarp();
+    int64_t step = std::min<int64_t>(int64_t(e.shape.team) * bankBytes, lineBytes);
+    return isPart ? alignTo(bytes, lineBytes) + step : bytes;
+  };
   e.statement.getBody().walk([&](tgl::TempOp temp) {
     if (Value *state = allocateState(temp)) {
       addresses[temp] = state;
@@ -181,16 +188,16 @@ void PrivateTemporaries::allocate() {
     std::optional<int64_t> shared = tensorBytes(padded, 16).asConstant();
     if (constant && *constant <= maxThreadBytes) {
       paddedTypes[temp] = padded;
-      int64_t each = std::max<int64_t>(*shared, 16);
+      int64_t each = apart(std::max<int64_t>(*shared, 16));
       GlobalVariable *space = e.shared(ArrayType::get(b.getInt8Ty(), each * teams), temp.getName());
       place = b.CreateInBoundsGEP(b.getInt8Ty(), space, b.CreateMul(inBlock, e.i64(each)));
       return;
     }
     int64_t most = e.options.target.sharedBytes - otherSharedBytes - int64_t(e.shape.sharedBytes);
     bool isUsedAgain = isUsedInSteps(temp) || teamOf(e.statement);
-    if (constant && !ownedByThread && isUsedAgain && *shared <= most / teams) {
+    if (constant && !ownedByThread && isUsedAgain && apart(alignTo(*shared, 16)) <= most / teams) {
       paddedTypes[temp] = padded;
-      int64_t each = alignTo(*shared, 16);
+      int64_t each = apart(alignTo(*shared, 16));
       place = b.CreateInBoundsGEP(
           b.getInt8Ty(), e.dynamicShared(),
           b.CreateAdd(e.i64(e.shape.sharedBytes), b.CreateMul(inBlock, e.i64(each))));

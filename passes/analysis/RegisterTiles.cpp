@@ -51,6 +51,7 @@ struct TileAccess {
   int64_t bytes = 4;                         ///< of an element
   bool isShared = false;                     ///< in shared memory, with its banks
   bool isNarrow = false;                     ///< converted when it is loaded
+  bool isOfPoint = false;                    ///< teams with other points have other elements
   int64_t terms = 1;                         ///< neighbours along a sum, which are one access
 };
 
@@ -116,6 +117,13 @@ TileAccess TileNest::accessOf(Value tensor, TglTensorType type, ArrayRef<ValueEx
   access.bytes = bits / 8;
   access.isNarrow = bits < 32;
   ValueExpr offset = elementOffset(access.isShared ? typeOfSharedRows(type) : type, subscripts);
+  access.isOfPoint = llvm::any_of(offset.operands(), [&](Value operand) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    Operation *owner = argument ? argument.getOwner()->getParentOp() : nullptr;
+    bool isInner = owner == nest.getOperation() &&
+                   llvm::is_contained(inner, argument.getArgNumber());
+    return !isInner && !(owner && nest->isProperAncestor(owner));
+  });
   for (auto [number, axis] : llvm::enumerate(inner)) {
     access.steps.push_back(stepAlong(offset, nest.getAxes()[axis]));
     // Elements that are apart are no vector.
@@ -246,7 +254,7 @@ std::optional<TileNest> TileNest::of(AxesOp op, ArrayRef<unsigned> inner) {
 /// Clocks that memory near the threads takes for an access of a warp whose threads take tiles one
 /// after another, the lane axis fastest, then the last axis.
 static double turnsOf(const TileAccess &access, ArrayRef<int64_t> extents,
-                      const RegisterTile &tile) {
+                      const RegisterTile &tile, int64_t team) {
   SmallVector<unsigned> order;
   if (tile.lane)
     order.push_back(*tile.lane);
@@ -256,7 +264,7 @@ static double turnsOf(const TileAccess &access, ArrayRef<int64_t> extents,
   bool isVector = tile.lane && access.steps[*tile.lane] == 1;
   int64_t size = access.bytes * (isVector ? tile.points[*tile.lane] : access.terms);
   std::set<int64_t> places, lines;
-  for (int64_t thread = 0; thread < threadsOfWarp; ++thread) {
+  for (int64_t thread = 0; thread < std::min(threadsOfWarp, team); ++thread) {
     int64_t number = thread, place = 0;
     for (unsigned axis : order) {
       int64_t tiles = llvm::divideCeil(extents[axis], tile.points[axis]), digit = number % tiles;
@@ -272,8 +280,10 @@ static double turnsOf(const TileAccess &access, ArrayRef<int64_t> extents,
   }
   // Each thread gets its own copy, a word of all of them in a clock.
   double whole = std::max(1.0, double(size) / bankBytes);
+  // Teams that share a warp lie in other banks, but in other lines too.
+  double teams = access.isOfPoint ? std::max(1.0, double(threadsOfWarp) / double(team)) : 1;
   if (!access.isShared)
-    return std::max(whole, double(lines.size()));
+    return std::max(whole, double(lines.size()) * teams);
   std::map<int64_t, double> banks;
   int64_t unit = std::max(size, bankBytes);
   for (int64_t place : places)
@@ -320,7 +330,7 @@ double TileNest::clocks(const RegisterTile &tile, int64_t team) const {
   double lanes = 0, memory = 0;
   auto add = [&](const TileAccess &access, double runs) {
     double times = timesOf(access, tile) * runs / double(access.terms);
-    memory += times * turnsOf(access, extents, tile);
+    memory += times * turnsOf(access, extents, tile, team);
     bool isVector = tile.lane && access.steps[*tile.lane] != 0;
     lanes += times * (1 + ofAddress +
                       (access.isNarrow ? double(isVector ? tile.points[*tile.lane] : 1) : 0));
@@ -335,7 +345,7 @@ double TileNest::clocks(const RegisterTile &tile, int64_t team) const {
   lanes = (lanes + instructions * points) / warpsPerClock;
   double each = std::max(lanes, memory) + overlap * std::min(lanes, memory);
   double rounds = std::ceil(tiles / double(team));
-  return each * rounds * std::ceil(double(team) / threadsOfWarp);
+  return each * rounds * double(team) / threadsOfWarp;
 }
 
 //===----------------------------------------------------------------------===//

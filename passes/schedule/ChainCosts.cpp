@@ -152,8 +152,8 @@ static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
     }
     kept += sizeOf(tensor) * own / std::max(elements, 1.0) / points;
   }
-  constexpr double warp = 32, pointsOfBlock = 4; // where a point has a warp alone
-  double teams = team == warp ? pointsOfBlock : 1;
+  constexpr int64_t warp = 32, blockOfWarps = 128; // of several points (StatementWork.cpp)
+  double teams = team <= warp ? double(blockOfWarps / team) : 1;
   if (kept * teams > sharedBytes)
     return std::nullopt;
   constexpr double ofMultiprocessors = device::multiprocessors;
@@ -176,7 +176,7 @@ std::optional<ChainPlan> tegula::planChain(ArrayRef<ParallelOp> statements) {
     all.truncate(mostAxes);
   std::optional<ChainPlan> best;
   for (unsigned set = 1; set < 1u << all.size(); ++set)
-    for (int64_t team = 32; team <= 512; team *= 2) {
+    for (int64_t team = 4; team <= 512; team *= 2) {
       ChainPlan plan;
       for (auto [number, axis] : llvm::enumerate(all))
         if (set >> number & 1)

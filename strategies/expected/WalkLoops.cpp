@@ -90,6 +90,8 @@ double StatementWalk::enterTile(ParallelOp nest, const RegisterTile &own) {
   double turns = std::ceil(tiles / threads.team);
   levels.back().turns = turns * points;
   lanes.append(others.rbegin(), others.rend());
+  if (threads.team < threadsOfWarp) // others beside it
+    lanes.append(neighbours.begin() + 1, neighbours.end());
   neighbours = std::move(lanes);
   return turns;
 }
