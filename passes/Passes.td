@@ -766,11 +766,26 @@ def InterchangeLoopsPass : Pass<"tgl-interchange-loops", "::tegula::tgl::KernelO
 def ChainLaunchesPass : Pass<"tgl-chain-launches", "::tegula::tgl::KernelOp"> {
   let summary = "puts launches of small sums that share points into one launch";
   let description = [{
-    Puts launches of small sums that share points into one launch.
+    `t[b, i, j] = sum(h[i, k] * x[b, k, j] for k); y[b, i, j] = sum(t[b, i, k] * h[k, j] for k)` launches a function for
+    each equation, between which t goes through memory. All accesses to t have b itself as subscript, in the same dim:
+    points of b never meet. So they become one launch, `parallel (b) { temp t; parallel (i, j) { t[i, j] = ... }; parallel
+    (i, j) { y[b, i, j] = ... } }`, whose points a team of threads each has (attribute `team`: part of a warp, a warp, a
+    block). Tensors that nothing else uses become private to the point, in shared memory. A point's part of an input that
+    sums read again and again is copied there first (passes/schedule/StagePoints.h). Nests over the same points that read alike
+    or hand values on become one. In the nests each thread computes a tile of points together (attribute `point_tile`,
+    which tgl-schedule sets; passes/analysis/RegisterTiles.h chooses it). One launch may become such a statement too.
 
-    *Why here*: say what must have happened before, and what relies on this.
-    *Rounding*: say whether results change, and how.
-    *Stops*: say what it leaves alone, and why that is right.
+    Launches between those of the chain that do not depend on it run before it. Which of the axes along which points
+    never meet become the statement's, and how many threads a team has, an estimate of the time says
+    (passes/schedule/ChainCosts.cpp).
+
+    *Why here*: loops of steps have had their choice; axes are those of the equations yet, not collapsed.
+    *Rounding*: a sum is added up term by term as by a thread alone; of `sum(a*b - c*d)` both products are added to
+    the sum, one after the other.
+    *Stops*: at sizes that are not known and kernels that are invariant to sizes; at statements with more than plain reads
+    and writes, values, and sums, products and extremes of at most 256 terms; where no sum reads an element for several
+    points; where a point's temporaries do not fit into shared memory; and where launches of their own, tensor cores
+    among them, should take less than 1.25 of the time.
   }];
 }
 

@@ -198,7 +198,7 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     pipeline.add(createGatherRecurrencesPass(gatherOptions));
     // Other loops of steps into one launch, where points of some axes never meet.
     pipeline.add(createInterchangeLoopsPass());
-    // Puts launches of small sums that share points into one launch.
+    // Chains of small sums into one too: while their axes are those of the equations.
     pipeline.add(createChainLaunchesPass());
   }
   // Loops that the host still runs: no copies between their steps, while axes are the tensors' own.

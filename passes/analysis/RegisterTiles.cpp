@@ -229,6 +229,9 @@ bool TileNest::add(Operation &op, AxesOp nest, ArrayRef<unsigned> inner) {
 }
 
 std::optional<TileNest> TileNest::of(AxesOp op, ArrayRef<unsigned> inner) {
+  constexpr size_t mostAxes = 4;
+  if (inner.size() > mostAxes)
+    return std::nullopt;
   TileNest nest;
   for (unsigned axis : inner) {
     AxisRange range = getAxisRange(op, axis);

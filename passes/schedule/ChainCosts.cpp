@@ -121,6 +121,19 @@ static double partOf(Value tensor, ArrayRef<ParallelOp> statements,
   return 0;
 }
 
+/// Whether statements hand a tensor on that others use too: it stays in memory.
+static bool handOnInMemory(ArrayRef<ParallelOp> statements) {
+  llvm::SetVector<Value> read, written;
+  for (ParallelOp statement : statements) {
+    Accesses accesses = accessesOf(statement);
+    read.insert_range(accesses.reads);
+    written.insert_range(accesses.writes);
+  }
+  return llvm::any_of(written, [&](Value tensor) {
+    return read.contains(tensor) && !isOwn(tensor, statements);
+  });
+}
+
 static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
                                          ArrayRef<IndependentAxis> axes, int64_t team) {
   double points = 1;
@@ -174,9 +187,11 @@ std::optional<ChainPlan> tegula::planChain(ArrayRef<ParallelOp> statements) {
   SmallVector<IndependentAxis> all = independentAxes(statements, /*runOnce=*/true);
   if (all.size() > mostAxes)
     all.truncate(mostAxes);
+  // Parts of a warp that have no point repeat the last one, which others may be writing.
+  int64_t leastTeam = handOnInMemory(statements) ? 32 : 4;
   std::optional<ChainPlan> best;
   for (unsigned set = 1; set < 1u << all.size(); ++set)
-    for (int64_t team = 4; team <= 512; team *= 2) {
+    for (int64_t team = leastTeam; team <= 512; team *= 2) {
       ChainPlan plan;
       for (auto [number, axis] : llvm::enumerate(all))
         if (set >> number & 1)

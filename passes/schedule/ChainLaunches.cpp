@@ -210,6 +210,9 @@ static unsigned mergeNeighbours(Block &body) {
   return merged;
 }
 
+/// Parts of a warp share nothing in memory: those that have no point repeat another's.
+static constexpr int64_t teamOfWarp = 32;
+
 namespace {
 struct ChainLaunchesPass : Counted<tegula::impl::ChainLaunchesPassBase<ChainLaunchesPass>> {
   using Counted::Counted;
@@ -252,7 +255,14 @@ struct ChainLaunchesPass : Counted<tegula::impl::ChainLaunchesPassBase<ChainLaun
     for (TempOp temp : body.getOps<TempOp>())
       temp.getTensor().setType(typeOfSharedRows(temp.getTensor().getType()));
     OpBuilder builder(statement);
-    statement->setAttr(teamAttrName, builder.getI64IntegerAttr(chain.plan.team));
+    int64_t team = chain.plan.team;
+    Accesses accesses = accessesOf(statement);
+    if (llvm::any_of(accesses.writes, [&](Value tensor) {
+          auto temp = tensor.getDefiningOp<TempOp>();
+          return accesses.reads.contains(tensor) && !(temp && isPrivate(temp));
+        }))
+      team = std::max(team, teamOfWarp); // a temporary has stayed in memory
+    statement->setAttr(teamAttrName, builder.getI64IntegerAttr(team));
     auto launch = LaunchOp::create(builder, statement.getLoc(), name);
     statement->moveBefore(&launch.getBody().front(), launch.getBody().front().end());
     count("launches made");
