@@ -172,6 +172,28 @@ bool TileNest::isNew(ReadOp read, ReduceOp reduce) {
   return true;
 }
 
+/// Whether neighbouring points of the nest read some of the same elements, each with another term:
+/// windows, of which a thread has tiles of its own kind (codegen/simt/WindowTiles.h).
+static bool readsWindow(ReadOp read, ReduceOp reduce, AxesOp nest) {
+  auto extentOf = [](AxesOp op, unsigned axis) {
+    AxisRange range = getAxisRange(op, axis);
+    return (range.hi - range.lo).asConstant().value_or(1);
+  };
+  auto terms = cast<AxesOp>(reduce.getOperation());
+  for (const ValueExpr &subscript : read.getSubscriptExprs())
+    for (auto [number, point] : llvm::enumerate(nest.getAxes()))
+      for (auto [summed, term] : llvm::enumerate(terms.getAxes())) {
+        if (!subscript.uses(point) || !subscript.uses(term))
+          continue;
+        std::optional<int64_t> step = stepAlong(subscript, point), own = stepAlong(subscript, term);
+        if (!step || !own ||
+            (std::abs(*step) < std::abs(*own) * extentOf(terms, summed) &&
+             std::abs(*own) < std::abs(*step) * extentOf(nest, number)))
+          return true;
+      }
+  return false;
+}
+
 bool TileNest::addReduce(ReduceOp reduce, AxesOp nest, ArrayRef<unsigned> inner) {
   auto axes = cast<AxesOp>(reduce.getOperation());
   std::optional<int64_t> terms = knownPoints(axes);
@@ -187,7 +209,7 @@ bool TileNest::addReduce(ReduceOp reduce, AxesOp nest, ArrayRef<unsigned> inner)
   double products = 0, others = 0;
   for (Operation &op : reduce.getBody().front()) {
     auto read = dyn_cast<ReadOp>(op);
-    if (op.getNumRegions() || (read && !isPlainRead(read)) || (!read && !isMemoryEffectFree(&op)))
+    if (op.getNumRegions() || (read && (!isPlainRead(read) || readsWindow(read, reduce, nest))) || (!read && !isMemoryEffectFree(&op)))
       return false;
     if (!read) {
       (isa<arith::MulFOp, arith::MulIOp>(op) ? products : others) +=

@@ -237,6 +237,20 @@ static std::optional<double> timeOfProduct(const TensorProduct &product) {
   return time;
 }
 
+/// Whether every product has rows and columns for whole tiles, and terms for more than to fill and
+/// drain a pipeline.
+static bool fillsTiles(const TensorProduct &product) {
+  constexpr int64_t least = 64, leastTerms = 32;
+  const ContractionPlan &plan = product.plan;
+  auto op = cast<AxesOp>(ParallelOp(plan.op).getOperation());
+  return llvm::all_of(plan.products, [&](const ContractionProduct &each) {
+    auto sum = cast<AxesOp>(ReduceOp(each.reduce).getOperation());
+    return knownPoints(op, plan.rows).value_or(0) >= least &&
+           knownPoints(op, plan.columns).value_or(0) >= least &&
+           knownPoints(sum).value_or(0) >= leastTerms;
+  });
+}
+
 std::optional<AloneTime> tegula::timeAlone(ParallelOp statement) {
   AloneTime time;
   double memory = 0;
@@ -250,6 +264,7 @@ std::optional<AloneTime> tegula::timeAlone(ParallelOp statement) {
   std::optional<double> compute;
   if (Matched<TensorProduct> product = matchTensorProduct(statement)) {
     time.isProduct = true;
+    time.isLarge = fillsTiles(*product);
     compute = timeOfProduct(*product);
   } else {
     constexpr int64_t warp = 32;

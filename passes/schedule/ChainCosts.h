@@ -28,6 +28,7 @@ std::optional<ChainPlan> planChain(llvm::ArrayRef<tgl::ParallelOp> statements);
 struct AloneTime {
   double microseconds = 0;
   bool isProduct = false; ///< on tensor cores
+  bool isLarge = false;   ///< a product that fills tiles of tensor cores
 };
 std::optional<AloneTime> timeAlone(tgl::ParallelOp statement);
 

@@ -45,10 +45,11 @@ struct Chain {
   double alone = 0;         ///< microseconds in launches of their own
   bool hasProducts = false; ///< some of which tensor cores would multiply
 
-  /// Launches more than one save, for which products on tensor cores are given up.
+  /// What one launch is to save, for estimates may err; one more launch less is sure.
   bool isWorthwhile() const {
-    constexpr double share = 0.8;
-    return (launches.size() > 1 || !hasProducts) && plan.microseconds < share * alone;
+    constexpr double share = 0.8, shareOfOne = 0.6;
+    return launches.size() > 1 ? plan.microseconds < share * alone
+                               : !hasProducts && plan.microseconds < shareOfOne * alone;
   }
 };
 } // namespace
@@ -60,7 +61,7 @@ static std::optional<Chain> withLaunch(const Chain &chain, LaunchOp launch) {
   if (!statement || chain.statements.size() == mostStatements)
     return std::nullopt;
   std::optional<AloneTime> alone = timeAlone(statement);
-  if (!alone)
+  if (!alone || alone->isLarge)
     return std::nullopt;
   Chain longer = chain;
   longer.launches.push_back(launch);
@@ -100,7 +101,8 @@ static std::optional<Chain> chainFrom(LaunchOp first) {
     if (!staysBefore)
       break;
   }
-  if (!best && chain->launches.size() > 1)
+  constexpr double near = 1.25;
+  if (!best && chain->launches.size() > 1 && chain->plan.microseconds < near * chain->alone)
     remarkMismatch(first, "chain",
                    {llvm::formatv("one launch for {0} statements is expected to take {1:f1} us, "
                                   "launches of their own {2:f1} us",
