@@ -15,9 +15,9 @@ using namespace tegula;
 
 namespace {
 /// The tile of a thread: what is known at each of its points (vectors of points).
-class TileEmitter {
+class PointTileEmitter {
 public:
-  TileEmitter(DeviceEmitter &e, tgl::ParallelOp nest, const RegisterTile &tile)
+  PointTileEmitter(DeviceEmitter &e, tgl::ParallelOp nest, const RegisterTile &tile)
       : e(e), b(e.b), nest(nest), axes(cast<tgl::AxesOp>(nest.getOperation())), tile(tile) {
     for (unsigned axis = 0; axis < tile.points.size(); ++axis) {
       int64_t extent = *tgl::knownPoints(axes, {axis});
@@ -37,8 +37,8 @@ public:
 
 private:
   struct Point {
-    SmallVector<Value *> places;              ///< by axis, but for that of the lanes
-    Value *exists = nullptr;                  ///< null: always
+    SmallVector<Value *> places;            ///< by axis, but for that of the lanes
+    Value *exists = nullptr;                ///< null: always
     DenseMap<mlir::Value, Value *> results; ///< of the nest's operations
   };
   using Sums = SmallVector<Accumulator>; ///< by point, then by reduction
@@ -63,7 +63,7 @@ private:
 
 /// Sets the points of the tile with this number: tiles along the lane axis come first, then those
 /// along the last axis. Returns where the lanes begin; null where there are none.
-Value *TileEmitter::findPoints(Value *number) {
+Value *PointTileEmitter::findPoints(Value *number) {
   SmallVector<Value *> digits(tiles.size());
   SmallVector<unsigned> order;
   for (unsigned axis = 0; axis < tiles.size(); ++axis)
@@ -110,7 +110,7 @@ Value *TileEmitter::findPoints(Value *number) {
   return lanes;
 }
 
-void TileEmitter::enter(const Point &point) {
+void PointTileEmitter::enter(const Point &point) {
   for (auto [axis, place] : enumerate(point.places))
     if (place)
       e.values[axes.getAxes()[axis]] = place;
@@ -118,7 +118,7 @@ void TileEmitter::enter(const Point &point) {
     e.values[result] = value;
 }
 
-void TileEmitter::emit(Value *number) {
+void PointTileEmitter::emit(Value *number) {
   Value *lanes = findPoints(number);
   if (!lanes)
     return emitBody();
@@ -126,7 +126,7 @@ void TileEmitter::emit(Value *number) {
               [&] { emitBody(); });
 }
 
-void TileEmitter::emitBody() {
+void PointTileEmitter::emitBody() {
   for (mlir::Operation &op : nest.getBody().front()) {
     if (e.failed())
       return;
@@ -150,7 +150,7 @@ void TileEmitter::emitBody() {
 
 /// Sums of the first reduction and of those over the same axes that can be computed where it
 /// stands, for all points.
-void TileEmitter::emitReductions(tgl::ReduceOp first) {
+void PointTileEmitter::emitReductions(tgl::ReduceOp first) {
   SmallVector<tgl::ReduceOp> together = e.takeTogether(first);
   llvm::erase_if(together, [&](tgl::ReduceOp op) { return done.contains(op); });
   Sums sums;
@@ -169,7 +169,8 @@ void TileEmitter::emitReductions(tgl::ReduceOp first) {
 }
 
 /// Loops over the reductions' axes from this one on: the innermost takes a few terms at a time.
-TileEmitter::Sums TileEmitter::walk(ArrayRef<tgl::ReduceOp> together, unsigned axis, Sums sums) {
+PointTileEmitter::Sums PointTileEmitter::walk(ArrayRef<tgl::ReduceOp> together, unsigned axis,
+                                              Sums sums) {
   constexpr int64_t termsAtOnce = 4;
   auto first = cast<tgl::AxesOp>(tgl::ReduceOp(together.front()).getOperation());
   unsigned numAxes = first.getAxes().size();
@@ -209,10 +210,10 @@ TileEmitter::Sums TileEmitter::walk(ArrayRef<tgl::ReduceOp> together, unsigned a
   };
   int64_t whole = extent - extent % step;
   e.keepNextLoopRolled = true;
-  SmallVector<Value *> all = e.emitLoop(
-      e.i64(0), e.i64(whole), e.i64(step), flat, [&](Value *from, ArrayRef<Value *> now) {
-        return flatten(terms(from, step, unflatten(now)));
-      });
+  SmallVector<Value *> all = e.emitLoop(e.i64(0), e.i64(whole), e.i64(step), flat,
+                                        [&](Value *from, ArrayRef<Value *> now) {
+                                          return flatten(terms(from, step, unflatten(now)));
+                                        });
   return terms(e.i64(whole), extent - whole, unflatten(all));
 }
 
@@ -227,9 +228,9 @@ static SmallVector<std::pair<mlir::Value, bool>> addendsOf(tgl::ReduceOp op) {
     mlir::Operation *sum = value.getDefiningOp();
     bool isOwn = sum && sum->getBlock() == &op.getBody().front() && value.hasOneUse();
     auto flags = isOwn ? dyn_cast<mlir::arith::ArithFastMathInterface>(sum) : nullptr;
-    bool contracts = flags && mlir::arith::bitEnumContainsAll(
-                                  flags.getFastMathFlagsAttr().getValue(),
-                                  mlir::arith::FastMathFlags::contract);
+    bool contracts =
+        flags && mlir::arith::bitEnumContainsAll(flags.getFastMathFlagsAttr().getValue(),
+                                                 mlir::arith::FastMathFlags::contract);
     if (contracts && isa<mlir::arith::AddFOp, mlir::arith::SubFOp>(sum)) {
       bool turns = isa<mlir::arith::SubFOp>(sum);
       pending.push_back({sum->getOperand(1), isNegative != turns});
@@ -241,11 +242,11 @@ static SmallVector<std::pair<mlir::Value, bool>> addendsOf(tgl::ReduceOp op) {
   bool areProducts = all_of(addends, [](const auto &addend) {
     return isa_and_nonnull<mlir::arith::MulFOp>(addend.first.getDefiningOp());
   });
-  return addends.size() > 1 && areProducts ? addends
-                                           : SmallVector<std::pair<mlir::Value, bool>>();
+  return addends.size() > 1 && areProducts ? addends : SmallVector<std::pair<mlir::Value, bool>>();
 }
 
-TileEmitter::Sums TileEmitter::addTerm(ArrayRef<tgl::ReduceOp> together, const Sums &sums) {
+PointTileEmitter::Sums PointTileEmitter::addTerm(ArrayRef<tgl::ReduceOp> together,
+                                                 const Sums &sums) {
   Sums results;
   const auto *sum = sums.begin();
   for (const Point &point : points) {
@@ -284,14 +285,14 @@ void tegula::emitPointTiles(DeviceEmitter &e, tgl::ParallelOp nest, RegisterTile
   if (seen)
     e.barrier(); // earlier writes of all threads are seen, earlier reads are over
   e.perThread = true;
-  int64_t all = TileEmitter(e, nest, tile).numTiles();
+  int64_t all = PointTileEmitter(e, nest, tile).numTiles();
   // Threads that have no point fill temporaries of their own, and nothing else.
   bool hasResults = any_of(tgl::accessesOf(nest).writes, [](mlir::Value tensor) {
     auto temp = tensor.getDefiningOp<tgl::TempOp>();
     return !temp || !tgl::isPrivate(temp);
   });
   auto emitTile = [&](Value *number) {
-    auto tiles = [&] { TileEmitter(e, nest, tile).emit(number); };
+    auto tiles = [&] { PointTileEmitter(e, nest, tile).emit(number); };
     if (e.isPoint && hasResults)
       e.emitIf(e.isPoint, tiles);
     else

@@ -120,8 +120,8 @@ TileAccess TileNest::accessOf(Value tensor, TglTensorType type, ArrayRef<ValueEx
   access.isOfPoint = llvm::any_of(offset.operands(), [&](Value operand) {
     auto argument = dyn_cast<BlockArgument>(operand);
     Operation *owner = argument ? argument.getOwner()->getParentOp() : nullptr;
-    bool isInner = owner == nest.getOperation() &&
-                   llvm::is_contained(inner, argument.getArgNumber());
+    bool isInner =
+        owner == nest.getOperation() && llvm::is_contained(inner, argument.getArgNumber());
     return !isInner && !(owner && nest->isProperAncestor(owner));
   });
   for (auto [number, axis] : llvm::enumerate(inner)) {
@@ -139,11 +139,10 @@ static int64_t termsAtOnce(const TileAccess &access, ReadOp read, ReduceOp reduc
   unsigned last = axes.getAxes().size() - 1;
   ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
   int64_t terms = std::min(sumStep, vectorBytes / access.bytes);
-  bool areWhole = *knownPoints(axes, {last}) % terms == 0 &&
-                  stepAlong(offset, axes.getAxes()[last]) == 1 &&
-                  llvm::all_of(access.steps, [&](std::optional<int64_t> step) {
-                    return step && *step % terms == 0;
-                  });
+  bool areWhole =
+      *knownPoints(axes, {last}) % terms == 0 && stepAlong(offset, axes.getAxes()[last]) == 1 &&
+      llvm::all_of(access.steps,
+                   [&](std::optional<int64_t> step) { return step && *step % terms == 0; });
   return areWhole ? terms : 1;
 }
 
@@ -209,7 +208,8 @@ bool TileNest::addReduce(ReduceOp reduce, AxesOp nest, ArrayRef<unsigned> inner)
   double products = 0, others = 0;
   for (Operation &op : reduce.getBody().front()) {
     auto read = dyn_cast<ReadOp>(op);
-    if (op.getNumRegions() || (read && (!isPlainRead(read) || readsWindow(read, reduce, nest))) || (!read && !isMemoryEffectFree(&op)))
+    if (op.getNumRegions() || (read && (!isPlainRead(read) || readsWindow(read, reduce, nest))) ||
+        (!read && !isMemoryEffectFree(&op)))
       return false;
     if (!read) {
       (isa<arith::MulFOp, arith::MulIOp>(op) ? products : others) +=
@@ -217,14 +217,12 @@ bool TileNest::addReduce(ReduceOp reduce, AxesOp nest, ArrayRef<unsigned> inner)
       continue;
     }
     SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
-    TileAccess access =
-        accessOf(read.getTensor(), read.getTensorType(), subscripts, nest, inner);
+    TileAccess access = accessOf(read.getTensor(), read.getTensorType(), subscripts, nest, inner);
     for (auto [number, step] : llvm::enumerate(access.steps))
       hasNeighbours[number] = hasNeighbours[number] || step == 1;
     access.terms = termsAtOnce(access, read, reduce);
     if (isNew(read, reduce) && llvm::any_of(subscripts, [&](const ValueExpr &subscript) {
-          return llvm::any_of(reduce.getAxes(),
-                              [&](Value axis) { return subscript.uses(axis); });
+          return llvm::any_of(reduce.getAxes(), [&](Value axis) { return subscript.uses(axis); });
         }))
       own.reads.push_back(std::move(access));
   }
@@ -237,13 +235,13 @@ bool TileNest::add(Operation &op, AxesOp nest, ArrayRef<unsigned> inner) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return addReduce(reduce, nest, inner);
   if (auto read = dyn_cast<ReadOp>(op)) {
-    accesses.push_back(accessOf(read.getTensor(), read.getTensorType(), read.getSubscriptExprs(),
-                                nest, inner));
+    accesses.push_back(
+        accessOf(read.getTensor(), read.getTensorType(), read.getSubscriptExprs(), nest, inner));
     return isPlainRead(read);
   }
   if (auto write = dyn_cast<WriteOp>(op)) {
-    accesses.push_back(accessOf(write.getTensor(), write.getTensorType(),
-                                write.getSubscriptExprs(), nest, inner));
+    accesses.push_back(
+        accessOf(write.getTensor(), write.getTensorType(), write.getSubscriptExprs(), nest, inner));
     return isPlainWrite(write);
   }
   instructions += instructionsOf(&op);
@@ -268,7 +266,8 @@ std::optional<TileNest> TileNest::of(AxesOp op, ArrayRef<unsigned> inner) {
     if (!nest.add(nested, op, inner))
       return std::nullopt;
   Accesses all = accessesOf(op);
-  nest.isInPlace = llvm::any_of(all.writes, [&](Value tensor) { return all.reads.contains(tensor); });
+  nest.isInPlace =
+      llvm::any_of(all.writes, [&](Value tensor) { return all.reads.contains(tensor); });
   return nest;
 }
 
@@ -278,8 +277,8 @@ std::optional<TileNest> TileNest::of(AxesOp op, ArrayRef<unsigned> inner) {
 
 /// Clocks that memory near the threads takes for an access of a warp whose threads take tiles one
 /// after another, the lane axis fastest, then the last axis.
-static double turnsOf(const TileAccess &access, ArrayRef<int64_t> extents,
-                      const RegisterTile &tile, int64_t team) {
+static double turnsOf(const TileAccess &access, ArrayRef<int64_t> extents, const RegisterTile &tile,
+                      int64_t team) {
   SmallVector<unsigned> order;
   if (tile.lane)
     order.push_back(*tile.lane);
@@ -436,12 +435,10 @@ std::optional<RegisterTile> tegula::chooseRegisterTile(AxesOp op, ArrayRef<unsig
 
 std::optional<RegisterTile> tegula::chooseRegisterTile(ParallelOp nest, int64_t team) {
   auto op = cast<AxesOp>(nest.getOperation());
-  return chooseRegisterTile(op, llvm::to_vector(llvm::seq<unsigned>(0, op.getAxes().size())),
-                            team);
+  return chooseRegisterTile(op, llvm::to_vector(llvm::seq<unsigned>(0, op.getAxes().size())), team);
 }
 
-std::optional<double> tegula::clocksWithoutTile(AxesOp op, ArrayRef<unsigned> inner,
-                                                int64_t team) {
+std::optional<double> tegula::clocksWithoutTile(AxesOp op, ArrayRef<unsigned> inner, int64_t team) {
   std::optional<TileNest> nest = TileNest::of(op, inner);
   if (!nest)
     return std::nullopt;

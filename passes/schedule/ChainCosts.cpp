@@ -40,8 +40,8 @@ static double together(double one, double other) {
 
 static double sizeOf(Value tensor) {
   auto type = cast<TglTensorType>(tensor.getType());
-  return double(knownElements(tensor).value_or(0)) *
-         type.getElementType().getIntOrFloatBitWidth() / 8;
+  return double(knownElements(tensor).value_or(0)) * type.getElementType().getIntOrFloatBitWidth() /
+         8;
 }
 
 /// Whether only these statements, of one run of a loop around them, use the temporary.
@@ -116,7 +116,8 @@ static double partOf(Value tensor, ArrayRef<ParallelOp> statements,
               return subscript.uses(statement.getAxes()[axis.lookup(statement)]);
             }))
           return sizeOf(tensor) *
-                 std::max(1.0, bits / read.getTensorType().getElementType().getIntOrFloatBitWidth());
+                 std::max(1.0,
+                          bits / read.getTensorType().getElementType().getIntOrFloatBitWidth());
     }
   return 0;
 }
@@ -129,9 +130,8 @@ static bool handOnInMemory(ArrayRef<ParallelOp> statements) {
     read.insert_range(accesses.reads);
     written.insert_range(accesses.writes);
   }
-  return llvm::any_of(written, [&](Value tensor) {
-    return read.contains(tensor) && !isOwn(tensor, statements);
-  });
+  return llvm::any_of(
+      written, [&](Value tensor) { return read.contains(tensor) && !isOwn(tensor, statements); });
 }
 
 static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
@@ -175,9 +175,8 @@ static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
     rounds = std::ceil(blocks / ofMultiprocessors) * teams;
   double resident = std::min({mostThreads, std::ceil(points / ofMultiprocessors) * double(team),
                               std::floor(sharedBytes / std::max(kept, 1.0)) * double(team)});
-  double compute =
-      work->clocks * rounds / clocksPerMicrosecond *
-      std::max(1.0, (work->hasManySums ? busyThreadsOfTiles : busyThreads) / resident);
+  double compute = work->clocks * rounds / clocksPerMicrosecond *
+                   std::max(1.0, (work->hasManySums ? busyThreadsOfTiles : busyThreads) / resident);
   return launchMicroseconds + statementMicroseconds * double(statements.size()) +
          together(bytes / memoryBytes, compute);
 }

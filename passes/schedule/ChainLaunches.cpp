@@ -90,14 +90,14 @@ static std::optional<Chain> chainFrom(LaunchOp first) {
     std::optional<Chain> longer = launch ? withLaunch(*chain, launch) : std::nullopt;
     if (longer) {
       chain = std::move(longer);
-      if (chain->isWorthwhile() &&
-          (!best || best->plan.microseconds + chain->alone - best->alone > chain->plan.microseconds))
+      if (chain->isWorthwhile() && (!best || best->plan.microseconds + chain->alone - best->alone >
+                                                 chain->plan.microseconds))
         best = chain;
       continue;
     }
-    bool staysBefore = isa<LaunchOp, ForOp>(op) && llvm::none_of(chain->launches, [&](Operation *one) {
-      return conflict(one, op);
-    });
+    bool staysBefore =
+        isa<LaunchOp, ForOp>(op) &&
+        llvm::none_of(chain->launches, [&](Operation *one) { return conflict(one, op); });
     if (!staysBefore)
       break;
   }
@@ -146,8 +146,8 @@ static bool touchOwnPoints(ParallelOp first, ParallelOp second) {
     auto [known, isNew] = places.try_emplace(access.tensor, place);
     bool isOnlyWritten = false;
     if (isNew) {
-      unsigned count = llvm::count_if(
-          all, [&](const Access &other) { return other.tensor == access.tensor; });
+      unsigned count =
+          llvm::count_if(all, [&](const Access &other) { return other.tensor == access.tensor; });
       isOnlyWritten = count == 1;
     }
     if (!isOnlyWritten && (!isPoint || !llvm::equal(known->second, place)))

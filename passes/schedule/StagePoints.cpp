@@ -19,9 +19,9 @@ static constexpr double leastReads = 4, mostUnread = 2;
 namespace {
 /// A dim of a tensor as the point has it.
 struct StagedDim {
-  Value axis;                          ///< of the statement, that decides it; null: none
-  int64_t weight = 0;                  ///< of the axis in subscripts
-  std::optional<int64_t> extent;       ///< of the part; nothing: one element
+  Value axis;                    ///< of the statement, that decides it; null: none
+  int64_t weight = 0;            ///< of the axis in subscripts
+  std::optional<int64_t> extent; ///< of the part; nothing: one element
 };
 
 class StagedTensor {
@@ -100,9 +100,8 @@ bool StagedTensor::isReadAgain() const {
         if (!points)
           return false;
         times *= double(*points);
-        bool isPlace = llvm::any_of(read.getSubscriptExprs(), [&, own = axis](const ValueExpr &s) {
-          return s.uses(own);
-        });
+        bool isPlace = llvm::any_of(read.getSubscriptExprs(),
+                                    [&, own = axis](const ValueExpr &s) { return s.uses(own); });
         places *= isPlace ? double(*points) : 1;
       }
     }

@@ -10,11 +10,11 @@
 #include "codegen/simt/DeviceEmitter.h"
 #include "codegen/simt/NestShape.h"
 #include "codegen/simt/RaggedLanes.h"
-#include "codegen/simt/StatementWork.h"
 #include "codegen/simt/TransposeTiles.h"
 #include "codegen/simt/VectorAdds.h"
 #include "ir/tgl/Invariance.h"
 #include "passes/analysis/Nest.h"
+#include "strategies/general/plan/StatementWork.h"
 
 using namespace llvm;
 using namespace tegula;

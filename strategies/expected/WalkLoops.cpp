@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/NestShape.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/analysis/PrefixLoop.h"
 #include "strategies/expected/Instructions.h"
 #include "strategies/expected/StatementWalk.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
 
 using namespace llvm;
@@ -112,9 +112,9 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   double points = 1;
   for (Level &level : MutableArrayRef(levels).drop_front(outer))
     points *= level.extent;
-  std::optional<RegisterTile> ownTile =
-      isGeneral && threads.team > 1 && !isShared && parallel ? registerTileOf(parallel)
-                                                             : std::nullopt;
+  std::optional<RegisterTile> ownTile = isGeneral && threads.team > 1 && !isShared && parallel
+                                            ? registerTileOf(parallel)
+                                            : std::nullopt;
   if (!lane && !inParts && !ownTile)
     if (std::optional<LaneChoice> choice = threads.laneOf(axes)) {
       lane = axes.getAxes()[choice->axis];
@@ -162,9 +162,9 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   auto reduce = dyn_cast<ReduceOp>(axes.getOperation());
   double end = visitBlock(axes->getRegion(0).front(), begin);
   if (reduce) {
-    bool addsProduct = tile && isa_and_nonnull<mlir::arith::MulFOp, mlir::arith::AddFOp,
-                                               mlir::arith::SubFOp>(
-                                   reduce.getReduced().getDefiningOp());
+    bool addsProduct =
+        tile && isa_and_nonnull<mlir::arith::MulFOp, mlir::arith::AddFOp, mlir::arith::SubFOp>(
+                    reduce.getReduced().getDefiningOp());
     if (!addsProduct)
       work.instructions += turnsOf(allLevels()) * lanesOf(allLevels()) * threadsInAll();
     work.operations += pointsAround();

@@ -47,7 +47,7 @@ StatementWalk::Place StatementWalk::placeOf(mlir::Value tensor) const {
   });
   bool isUsedAgain = isUsedInSteps || teamOf(statement);
   return bytes <= maxThreadBytes || (isUsedAgain && bytes <= ofBlock) ? Place::Shared
-                                                                        : Place::Workspace;
+                                                                      : Place::Workspace;
 }
 
 /// What an access differs along: with what the statement writes, along all.

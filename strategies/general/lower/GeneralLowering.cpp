@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/NestShape.h"
-#include "codegen/simt/StatementWork.h"
 #include "ir/tgl/Invariance.h"
 #include "passes/analysis/Nest.h"
 #include "passes/schedule/OrderSums.h"
 #include "strategies/contraction/plan/TileReductions.h"
+#include "strategies/general/plan/StatementWork.h"
 #include "strategies/lower/StrategyLowering.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -58,7 +58,8 @@ void tegula::lowerGenerally(StatementLowering &statement) {
   StatementWork work(op);
   bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
   bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
-  if ((work.hasSteps || work.team) && canBeTeam) // states of a thread alone would be in its local memory
+  if ((work.hasSteps || work.team) &&
+      canBeTeam) // states of a thread alone would be in its local memory
     canBeThread = false;
   if (canBeThread && canBeTeam && work.isKnown()) {
     // Threads side by side should touch memory side by side.

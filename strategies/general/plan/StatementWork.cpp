@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/simt/StatementWork.h"
+#include "strategies/general/plan/StatementWork.h"
 
 #include "codegen/simt/DataRanges.h"
 #include "codegen/simt/DeviceEmitter.h"

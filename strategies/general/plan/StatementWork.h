@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_CODEGEN_SIMT_STATEMENTWORK_H
-#define TEGULA_CODEGEN_SIMT_STATEMENTWORK_H
+#ifndef TEGULA_STRATEGIES_GENERAL_PLAN_STATEMENTWORK_H
+#define TEGULA_STRATEGIES_GENERAL_PLAN_STATEMENTWORK_H
 
 #include "codegen/simt/DeviceShape.h"
 #include "ir/tgl/Tgl.h"
@@ -46,4 +46,4 @@ DeviceShape teamFor(const StatementWork &work);
 
 } // namespace tegula
 
-#endif // TEGULA_CODEGEN_SIMT_STATEMENTWORK_H
+#endif // TEGULA_STRATEGIES_GENERAL_PLAN_STATEMENTWORK_H
