@@ -28,8 +28,9 @@ static constexpr double memoryBytes = 4.0e6, cacheBytes = 6.5e6, cachedTensor = 
 /// do not wait for each other; that have registers for a tile.
 static constexpr double busyThreads = 512, busyThreadsOfTiles = 256, mostThreads = 512;
 static constexpr int64_t manySums = 16;
-/// What a block may have of shared memory.
-static constexpr double sharedBytes = 200 << 10;
+/// What the temporaries of a block may have of shared memory, on all cards; what those of a
+/// multiprocessor's blocks have.
+static constexpr double blockBytes = 88 << 10, sharedBytes = 200 << 10;
 /// General code's time to that of its instructions and accesses: of fft_1024, on an H200.
 static constexpr double generalShare = 2;
 
@@ -167,7 +168,7 @@ static std::optional<double> timeOfChain(ArrayRef<ParallelOp> statements,
   }
   constexpr int64_t warp = 32, blockOfWarps = 128; // of several points (StatementWork.cpp)
   double teams = team <= warp ? double(blockOfWarps / team) : 1;
-  if (kept * teams > sharedBytes)
+  if (kept * teams > blockBytes)
     return std::nullopt;
   constexpr double ofMultiprocessors = device::multiprocessors;
   double rounds = points / ofMultiprocessors, blocks = std::ceil(points / teams);
