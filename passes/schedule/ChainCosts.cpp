@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-// Estimates; docs/design/chained-launches.md has what they are made of.
+// Estimates; docs/design/rows-and-columns.md has what they are made of.
 
 /// A launch of a captured graph, from the end of the one before; a statement in it.
 static constexpr double launchMicroseconds = 2, statementMicroseconds = 0.3;
