@@ -85,7 +85,7 @@ static Value step(OpBuilder &builder, ScanOp scan, Value carried, ValueRange val
 namespace {
 /// The statement that computes a scan for all points of its own axes, under construction.
 struct ScanStatement {
-  AxesTemp temp;     // over own axes, then the scanned one
+  AxesTemp temp;     // over own axes and the scanned one
   OpBuilder builder; // inside the statement
   IRMapping map;     // from what stands around the scan to the statement
 
@@ -199,6 +199,28 @@ static void eraseSort(const SortedRows &rows) {
   rows.positions.tensor.getDefiningOp()->erase();
 }
 
+/// The dims of a scan's temporary: its own axes, then the scanned one, so that a row's elements are
+/// neighbours. But as the tensor has them that the sequence reads, if these are its dims and the
+/// scanned one is not the last: neighbours of what is read are then neighbours of what is written.
+static SmallVector<Value> dimsOf(ScanOp scan, ArrayRef<Value> ownAxes) {
+  Value scanned = scan.getAxes()[0];
+  SmallVector<Value> dims(ownAxes);
+  dims.push_back(scanned);
+  scan.walk([&](ReadOp read) {
+    SmallVector<Value> order;
+    for (const ValueExpr &subscript : read.getSubscriptExprs())
+      if (Value axis = subscript.asValue();
+          axis && llvm::is_contained(dims, axis) && !llvm::is_contained(order, axis))
+        order.push_back(axis);
+    if (order.size() != dims.size() || order.size() != read.getSubscriptExprs().size() ||
+        order.back() == scanned)
+      return WalkResult::advance();
+    dims = order;
+    return WalkResult::interrupt();
+  });
+  return dims;
+}
+
 namespace {
 struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPass>> {
   void runOnOperation() override {
@@ -235,9 +257,10 @@ struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPa
     std::optional<Outline> where = outline(scan, sequence.getArrayRef(), OutlineMode::Always);
     if (!where)
       return scan.emitError() << "the scan depends on a tensor that its statement writes";
-    SmallVector<Value> axes(where->axes);
-    axes.push_back(axis);
     bool sorts = isSort(scan.getKind());
+    SmallVector<Value> axes = sorts ? SmallVector<Value>(where->axes) : dimsOf(scan, where->axes);
+    if (sorts)
+      axes.push_back(axis);
     std::string name = stringifyScanKind(scan.getKind()).str();
     auto makeTemp = [&](Type elementType, StringRef tempName) {
       return makeAxesTemp(where->anchor, axes, elementType, tempName, prover, /*tileSize=*/64);
@@ -271,7 +294,8 @@ struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPa
     }
     const AxesTemp &result = wantsPosition ? *places : *temp;
     SmallVector<ValueExpr> subscripts = result.subscripts;
-    subscripts.back() = subscripts.back().substitute(axis, scan.getPositionExprs()[0]);
+    for (ValueExpr &subscript : subscripts)
+      subscript = subscript.substitute(axis, scan.getPositionExprs()[0]);
     Value read = ReadOp::create(builder, scan.getLoc(), result.tensor, subscripts);
     scan.replaceAllUsesWith(read);
     scan.erase();

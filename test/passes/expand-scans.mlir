@@ -78,3 +78,25 @@ tgl.kernel @topk(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"},
     tgl.write %s, %y[%i, %r] : i64, !tgl.tensor<[M, 2], i64>
   }
 }
+
+// The axis of a scan is where the tensor has it that the scan reads: neighbours of what is read are neighbours of what is written.
+// CHECK-LABEL: tgl.kernel @states
+// CHECK: %[[R:.*]] = tgl.temp "recurrence" : !tgl.tensor<[B, L, N], f32>
+// CHECK: tgl.parallel (%b = 0 to B, %n = 0 to N) {
+// CHECK: tgl.for %k = 0 to L
+// CHECK: tgl.write %{{.*}}, %[[R]][%b, %k, %n]
+// CHECK: tgl.parallel (%b = 0 to B, %l = 0 to L, %n = 0 to N) {
+// CHECK: tgl.read %[[R]][%b, %l, %n]
+tgl.kernel @states(%a: !tgl.tensor<[B, L], f32> {tgl.name = "a", tgl.role = "in"},
+                   %x: !tgl.tensor<[B, L, N], f32> {tgl.name = "x", tgl.role = "in"},
+                   %y: !tgl.tensor<[B, L, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [B = 1 : 0, L = 1 : 1, N = 1 : 2] {
+  tgl.parallel (%b = 0 to B, %l = 0 to L, %n = 0 to N) {
+    %s = tgl.scan recurrence (%k = 0 to L) at [%l] -> f32 {
+      %v = tgl.read %a[%b, %k] : !tgl.tensor<[B, L], f32>
+      %w = tgl.read %x[%b, %k, %n] : !tgl.tensor<[B, L, N], f32>
+      tgl.yield %v, %w : f32, f32
+    }
+    tgl.write %s, %y[%b, %l, %n] : f32, !tgl.tensor<[B, L, N], f32>
+  }
+}
