@@ -45,7 +45,8 @@ struct Product {
 /// Points of the sum that a stage holds.
 static int64_t depthOf(const ProductOperands &operands, const TileMemory &memory) {
   bool isSingle = operands.type == MmaType::TF32;
-  int64_t elementBytes = isSingle && memory.usesWgmma()
+  int64_t elementBytes = memory.usesBF16Terms() ? 2
+                         : isSingle && memory.usesWgmma()
                              ? 2 * std::max(operands.a.terms, operands.b.terms)
                              : bytesOf(operands.type);
   return TileMemory::lineBytes / elementBytes;
@@ -141,7 +142,7 @@ static ContractionMatched matchTile(ParallelOp op, ArrayRef<ScheduleSetting> set
       continue; // products share tiles of blocks that stay
     // Tiles are ranked for sm_90a; with less shared memory a launch would be refused.
     if (!machine.hasWgmma &&
-        TileMemory(tile, operands, machine).sharedBytes() > machine.sharedBytes)
+        (tile.terms || TileMemory(tile, operands, machine).sharedBytes() > machine.sharedBytes))
       continue;
     double far = distance(
         settings, [&](const ScheduleSetting &setting) { return valueIn(setting, product, tile); });
@@ -254,8 +255,9 @@ public:
 
   StatementCost cost(const StatementMatch &match) const override {
     const auto &contraction = cast<ContractionMatch>(match);
-    StatementCost cost{
-        contraction.tile.fullName(), unitOf(contraction.product.operands.front().type), {}};
+    MmaType type =
+        contraction.tile.terms ? MmaType::BF16 : contraction.product.operands.front().type;
+    StatementCost cost{contraction.tile.fullName(), unitOf(type), {}};
     for (const RankedTile &one : contraction.ranked)
       cost.choices.push_back({one.tile.fullName(), one.clocks});
     return cost;

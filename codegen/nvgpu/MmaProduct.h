@@ -67,6 +67,7 @@ struct WgmmaOperand {
   const TileDim *group;
   WgmmaSharedLayout shared;
   unsigned terms;                        ///< stored terms: 1 if the second is always 0
+  unsigned planes = 1;                   ///< of bf16 terms: each is a tile of its own
   unsigned offset;                       ///< byte offset in a stage
   unsigned threads, count;               ///< threads that load it, and chunks for each
   unsigned vector;                       ///< elements of a load
@@ -76,6 +77,7 @@ struct WgmmaOperand {
   const WindowOperand *window = nullptr; ///< the prepacked image; null: prepacked line by line
   mlir::Value givenMatrix;               ///< the chosen matrix whose index is set, not read
   bool usesHaloTile = false;             ///< whether it reads a halo tile, beside the ring
+  unsigned bytes() const { return planes * shared.bytes(); }
   void distributeOver(unsigned number) {
     threads = number;
     count = shared.chunks() / threads;
@@ -98,7 +100,8 @@ struct WgmmaProduct {
   unsigned elementBytes() const { return isBytes(type) ? 1 : 2; }
   bool copies() const { return a.isCopied || b.isCopied; }
   bool evaluates() const { return !a.isCopied || !b.isCopied; }
-  unsigned stageBytes() const { return a.shared.bytes() + (b.usesHaloTile ? 0 : b.shared.bytes()); }
+  unsigned planes() const { return std::max(a.planes, b.planes); }
+  unsigned stageBytes() const { return a.bytes() + (b.usesHaloTile ? 0 : b.bytes()); }
 };
 
 } // namespace tegula

@@ -60,14 +60,19 @@ void CheckedMainloop::emitCheckedMainloop(unsigned number, function_ref<void()> 
   context.note(wgmma);
   AccuracyFlags flags;
   Accumulators fast = numbers.isWarpSpecialized() ? consumer.consume(wgmma, flags)
+                      : numbers.usesBF16Terms()   ? warpgroups.wgmmaMainloopOfTerms(wgmma)
                                                   : warpgroups.wgmmaMainloop(wgmma);
+  // Terms of bf16 hold every element: there are no sums to be computed again one by one.
+  if (numbers.usesBF16Terms())
+    flags.isInaccurate = accuracy.isAnyNotFinite(fast);
   if (!flags.isInaccurate) {
     barrier();
     return warpgroups.storeWgmmaAccumulators(fast, base);
   }
   e.emitIf(b.CreateNot(flags.isInaccurate), [&] {
     warpgroups.storeWgmmaAccumulators(fast, base);
-    accuracy.recomputeFlagged(wgmma, flags, base);
+    if (flags.flagged)
+      accuracy.recomputeFlagged(wgmma, flags, base);
   });
   e.emitIf(flags.isInaccurate, [&] {
     mma.storeAccumulators(emitPath(Path::Exact), base);

@@ -33,6 +33,9 @@ void OutputTile::emit() {
   tile.splits > 1 ? splitK.setSplit() : TileIndices(context).setTile(wide(here.block));
   Epilogue epilogue(here);
   epilogue.returnIfUnused();
+  // A second block multiplies while this one brings elements: its registers have to be there.
+  if (numbers.usesBF16Terms() && memory.residents() > 1)
+    b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "2");
   if (numbers.isWarpSpecialized())
     WarpSpecialization(context).start([&] { Producer(context).produceAll(); });
   if (numbers.usesClusterReduce())

@@ -42,6 +42,8 @@ WgmmaMainloop::Accumulators WgmmaMainloop::multiplyTerms(const WgmmaProduct &pro
 void WgmmaMainloop::forTermPairs(const WgmmaProduct &product,
                                  function_ref<void(unsigned aTerm, unsigned bTerm)> multiply) {
   // Small products first: what is cut off is as small as the sum so far.
+  for (unsigned plane = product.planes() - 1; plane > 0; --plane)
+    multiply(product.a.planes > 1 ? plane : 0, product.b.planes > 1 ? plane : 0);
   if (product.b.terms > 1)
     multiply(0, 1);
   if (product.a.terms > 1)
@@ -59,11 +61,15 @@ WgmmaMainloop::Accumulators WgmmaMainloop::multiplyTerms(const WgmmaProduct &pro
   Accumulators result(accumulators.begin(), accumulators.end());
   auto multiply = [&](unsigned step, unsigned aTerm, unsigned bTerm) {
     const WgmmaSharedLayout &row = product.a.shared, &column = product.b.shared;
-    Value *aDescriptor =
-        warps.descriptor(row, b.CreateAdd(address, i32(product.a.offset)), first.row, aTerm, step);
+    auto descriptor = [&](const WgmmaOperand &operand, Value *line, unsigned term, unsigned bytes) {
+      bool hasPlanes = operand.planes > 1; // else terms lie beside each other
+      return warps.descriptor(operand.shared, b.CreateAdd(address, i32(operand.offset)), line,
+                              hasPlanes ? 0 : term, step,
+                              bytes + (hasPlanes ? term * operand.shared.bytes() : 0));
+    };
+    Value *aDescriptor = descriptor(product.a, first.row, aTerm, 0);
     Value *bDescriptor =
-        warps.descriptor(column, b.CreateAdd(address, i32(product.b.offset)), first.column, bTerm,
-                         step, firstColumn * WgmmaSharedLayout::lineBytes);
+        descriptor(product.b, first.column, bTerm, firstColumn * WgmmaSharedLayout::lineBytes);
     result = warps.multiply(result, columns, aDescriptor, row.kMajor, bDescriptor, column.kMajor);
   };
   unsigned steps = WgmmaSharedLayout::lineBytes / product.a.shared.terms / Wgmma::stepBytes;
@@ -74,6 +80,62 @@ WgmmaMainloop::Accumulators WgmmaMainloop::multiplyTerms(const WgmmaProduct &pro
   forTermPairs(product, multiplyAll);
   async::commitProducts(b);
   return result;
+}
+
+/// Of terms of bf16: a step's sums begin with 0 and are added to those before in registers, since
+/// tensor cores cut off more than f32 does. Elements of the next step are split and stored while
+/// they are under way. There are two stages.
+WgmmaMainloop::Accumulators WgmmaMainloop::wgmmaMainloopOfTerms(const WgmmaProduct &product) {
+  Value *total = product.kLoop.steps;
+  bool copies = product.copies();
+  auto stageAt = [&](Value *stage) { return stageRings.stageAddress(product, stage); };
+  auto copy = [&](Value *number, Value *stage) {
+    e.emitIf(b.CreateICmpSLT(number, total), [&] {
+      wgmmaLoads.copyChunks(product, indices.stepInKLoop(product.kLoop, number), stageAt(stage));
+    });
+    return async::commitCopies(b);
+  };
+  unsigned numAccumulators = warpgroupColumns(tile) / 2;
+  SmallVector<Value *> carried{i32(0)};
+  carried.append(numAccumulators, ConstantFP::get(b.getFloatTy(), 0));
+  if (copies)
+    carried.push_back(copy(i64(0), i32(0)));
+  SmallVector<Value *> chunks = wgmmaLoads.loadChunks(
+      product, indices.stepInKLoop(product.kLoop, i64(0))); // there is at least one step
+  wgmmaLoads.storeChunks(product, chunks, {}, stageAt(i32(0)));
+  async::publish(b);
+  carried.append(wgmmaLoads.loadNext(product, i64(1)));
+  SmallVector<Value *> last = e.emitLoop(
+      i64(0), total, i64(1), carried,
+      [&](Value *number, ArrayRef<Value *> current) {
+        Value *stage = current.front(), *other = stageRings.followingStage(stage, 1);
+        SmallVector<Value *> next{other};
+        if (copies) {
+          async::awaitCopies(b, current[1 + numAccumulators]);
+          async::publish(b);
+        }
+        barrier(); // this step's tiles are there; those of the step before have been multiplied
+        Accumulators partial = multiplyTerms(product, stageAt(stage), {});
+        Value *following = b.CreateAdd(number, i64(1)),
+              *copied = copies ? copy(following, other) : nullptr;
+        e.emitIf(b.CreateICmpSLT(following, total), [&] {
+          wgmmaLoads.storeChunks(product, current.drop_front(1 + numAccumulators + copies), {},
+                                 stageAt(other));
+          async::publish(b);
+        });
+        SmallVector<Value *> chunks = wgmmaLoads.loadNext(product, b.CreateAdd(number, i64(2)));
+        for (auto [sum, before] :
+             zip_equal(async::readProducts(b, partial), current.slice(1, numAccumulators)))
+          next.push_back(b.CreateFAdd(before, sum));
+        if (copies)
+          next.push_back(copied);
+        next.append(chunks);
+        return next;
+      },
+      "step");
+  if (copies)
+    async::awaitAllCopies(b);
+  return Accumulators(ArrayRef(last).slice(1, numAccumulators));
 }
 
 /// Of 16-bit numbers; shared memory is free for sums after a barrier.

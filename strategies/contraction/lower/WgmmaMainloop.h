@@ -35,6 +35,7 @@ public:
                              llvm::ArrayRef<Value *> accumulators, unsigned firstColumn,
                              unsigned columns);
   Accumulators wgmmaMainloop(const WgmmaProduct &product);
+  Accumulators wgmmaMainloopOfTerms(const WgmmaProduct &product);
 
 private:
   WgmmaLoads wgmmaLoads;

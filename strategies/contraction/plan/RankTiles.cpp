@@ -86,6 +86,7 @@ std::string TensorTile::name() const {
                   : joint > 1  ? "-joint"
                   : chained    ? "-chained"
                   : prepacked  ? "-packed"
+                  : terms      ? "-terms"
                   : warpgroups ? "-warpgroups"
                                : "";
   return (Twine(rows) + "x" + Twine(columns) + how).str();
@@ -104,14 +105,23 @@ static TensorTile tailTileOf(const Candidate &candidate) {
   return tile;
 }
 
+static TensorTile termTileOf(const Candidate &candidate, int64_t splits) {
+  TensorTile tile = tileOf(candidate, splits);
+  tile.terms = TensorTile::bf16Terms;
+  return tile;
+}
+
 std::vector<std::string> tegula::tensorTileNames() {
   std::vector<std::string> names;
   for (const Candidate &candidate : candidates) {
     names.push_back(tileOf(candidate, 1).name());
     if (candidate.prepacked)
       names.push_back(tileOf(candidate, 1, /*shifted=*/true).name());
-    else if (candidate.warpgroups)
+    else if (candidate.warpgroups) {
       names.push_back(tailTileOf(candidate).name());
+      if (candidate.single)
+        names.push_back(termTileOf(candidate, 1).name());
+    }
     TensorTile joint = tileOf(candidate, 1), chained = joint;
     joint.joint = joint.columns / jointPanel;
     chained.chained = true;
@@ -282,7 +292,8 @@ private:
   int64_t lines = 0;
   /// Few lines share a large side, which is read for each of them, where sums are long.
   bool sharesLarge = false;
-  bool mayUseWgmma = false, canUseHaloTile = false;
+  bool mayUseWgmma = false, canUseHaloTile = false, mayUseTerms = false;
+  double ofRow = 0, ofColumn = 0; ///< clocks to stage a row's or column's elements as terms
   PrepackedCost prepacked;
   double longerBytes = 0, fromMemory = 0, rate = 0;
   bool hasFewScalarLoads = false, streams = false;
@@ -292,9 +303,11 @@ private:
         .str();
   }
   void prepare();
+  void addTermStaging();
   /// Products of the tensor cores with such a tile, relative to their rate; 0: it cannot be had.
   double speedOf(const Candidate &candidate) const;
   void rank(const Candidate &candidate, double speed);
+  void rankTerms(const Candidate &candidate);
   void rankHalo(const Candidate &candidate, double speed, const HaloCost &halo);
   double clocksOf(const Candidate &candidate, double speed, int64_t tiles, int64_t steps,
                   int64_t splits) const;
@@ -357,6 +370,9 @@ std::string TileRanking::whyNoTile() const {
 
 void TileRanking::prepare() {
   mayUseWgmma = canUseWgmma(plan, products, /*packed=*/false);
+  mayUseTerms = canUseBF16Terms(plan, products);
+  if (mayUseTerms)
+    addTermStaging();
   // A prepacked sum may have another order, in which blocks of one scale do not follow each other.
   // Where operands are prepacked is counted in sizes that are known.
   bool isFree = tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree();
@@ -378,6 +394,23 @@ void TileRanking::prepare() {
   streams = allHalf && allVectors;
   fromMemory = minStreamedClocks(products, rows, columns, summed, batch);
   rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
+}
+
+/// What bringing elements takes that are to be terms, or beside terms: copies are under way while
+/// others are multiplied; what is loaded in vectors is split, eight bits at a time; what is
+/// computed takes loads and arithmetic for each element.
+void TileRanking::addTermStaging() {
+  constexpr double ofSplit = 0.1, ofComputed = 0.3;
+  auto clocksOf = [](const ContractionOperand &operand) {
+    bool isCopied = operand.staging == Staging::Vectors;
+    return isCopied && operand.isExact ? 0.0 : isCopied && operand.kMajor ? ofSplit : ofComputed;
+  };
+  SmallVector<ProductOperands> own = operandsOfBF16Terms(plan, products);
+  for (auto [product, operands] : llvm::zip_equal(plan.products, own)) {
+    double points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce))).value_or(0);
+    ofRow += points * clocksOf(operands.a);
+    ofColumn += points * clocksOf(operands.b);
+  }
 }
 
 double TileRanking::speedOf(const Candidate &candidate) const {
@@ -471,6 +504,28 @@ void TileRanking::rankShared(const TensorTile &tile, double speed) {
   ranked.push_back({tile, streamedClocks(tile, products, rows, columns, points, batch, stage)});
 }
 
+/// Terms of bf16 by warpgroups: their products at the rate of 16 bits, after them what bringing the
+/// next step's elements takes, where no other block multiplies meanwhile.
+void TileRanking::rankTerms(const Candidate &candidate) {
+  int64_t tiles = divideCeil(rows, candidate.rows) * divideCeil(columns, candidate.columns) * batch;
+  int64_t most = std::clamp<int64_t>(shortest / 256, 1, device::multiprocessors);
+  double elements = double(candidate.rows) * candidate.columns;
+  double product = elements * summed * TensorTile::bf16Terms / (halfRate * candidate.half);
+  double staging = candidate.rows * ofRow + candidate.columns * ofColumn;
+  for (int64_t splits = 1; splits <= most; ++splits) {
+    TensorTile tile = termTileOf(candidate, splits);
+    TileMemory memory(tile, products, card);
+    if (memory.sharedBytes() > card.sharedBytes)
+      return;
+    bool areTwo = 2 * memory.sharedBytes() <= card.sharedBytes;
+    double each = (areTwo ? std::max(product, staging) + startUp / 2 : product + staging + startUp);
+    double total = each / splits * divideCeil(tiles * splits, device::multiprocessors);
+    if (splits > 1)
+      total += secondLaunch + 8.0 * tiles * splits * elements / bytesPerClock;
+    ranked.push_back({tile, total});
+  }
+}
+
 void TileRanking::rankAll() {
   prepare();
   bool mayShare = allHalf && allVectors && mayUseWgmma,
@@ -486,6 +541,8 @@ void TileRanking::rankAll() {
       rankShared(joint, candidate.half);
     if (isChained)
       rankShared(chained, candidate.half);
+    if (mayUseTerms && candidate.warpgroups && !candidate.prepacked && candidate.single)
+      rankTerms(candidate);
   }
   llvm::stable_sort(ranked,
                     [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });

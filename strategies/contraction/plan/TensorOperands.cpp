@@ -220,19 +220,29 @@ static bool hasChannelVectors(const ContractionSide &side, tgl::AxesOp summed) {
   return side.collapsesSum || longAxes <= 1 || (extent && *extent % run == 0);
 }
 
+/// Whether there is a first element, from which those that do not exist are read.
+static bool hasElements(const ContractionOperand &operand) {
+  if (!operand.isPlain)
+    return true;
+  return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(),
+                      [](tgl::IndexExprAttr dim) {
+                        std::optional<int64_t> extent = dim.getExpr().asConstant();
+                        return extent && *extent > 0;
+                      });
+}
+
+/// Whether terms of f16 do not hold the side's elements: tiles of which one does not fit its term
+/// are computed again, and slowly.
+static bool isSpread(const ContractionSide &side, tgl::ReduceOp reduce) {
+  SmallVector<mlir::BlockArgument> along(reduce.getAxes());
+  return llvm::any_of(side.factors,
+                      [&](mlir::Value factor) { return isMultipleOfPower(factor, along); });
+}
+
 /// Elements that do not exist are read from their tensor's first place, so there must be one; and a
 /// block has something to add up.
 bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
                          bool prepacked) {
-  auto hasElements = [](const ContractionOperand &operand) {
-    if (!operand.isPlain)
-      return true;
-    return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(),
-                        [](tgl::IndexExprAttr dim) {
-                          std::optional<int64_t> extent = dim.getExpr().asConstant();
-                          return extent && *extent > 0;
-                        });
-  };
   bool isSingle = products.front().type == MmaType::TF32, areBytes = isBytes(products.front().type);
   return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
     auto &[product, operands] = both;
@@ -245,17 +255,36 @@ bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> 
       return false; // copied as they are, or brought into order before
     tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
     bool isOrdered = prepacked && planPrepackedProduct(operands, product.reduce).order.padded;
-    // Tiles of which an element does not fit its term are computed again, and slowly.
-    SmallVector<mlir::BlockArgument> along(tgl::ReduceOp(product.reduce).getAxes());
-    auto isSpread = [&](const ContractionSide &side) {
-      return llvm::any_of(side.factors,
-                          [&](mlir::Value factor) { return isMultipleOfPower(factor, along); });
-    };
-    if (isSingle && (isSpread(product.a) || isSpread(product.b)))
+    if (isSingle && (isSpread(product.a, product.reduce) || isSpread(product.b, product.reduce)))
       return false;
     if (isSingle && !isOrdered &&
         !(hasChannelVectors(product.a, summed) && hasChannelVectors(product.b, summed)))
       return false;
     return points && *points > 0 && hasElements(operands.a) && hasElements(operands.b);
   });
+}
+
+bool tegula::canUseBF16Terms(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
+  return llvm::all_of(llvm::zip_equal(plan.products, products), [](auto both) {
+    auto &[product, operands] = both;
+    std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
+    const ContractionOperand &exact = operands.a.isExact ? operands.a : operands.b,
+                             &other = operands.a.isExact ? operands.b : operands.a;
+    return operands.type == MmaType::TF32 && !operands.isRounded && !product.scales &&
+           exact.fitsBF16 && !other.isExact && points && *points > 0 && hasElements(operands.a) &&
+           hasElements(operands.b);
+  });
+}
+
+SmallVector<ProductOperands> tegula::operandsOfBF16Terms(const ContractionPlan &plan,
+                                                         ArrayRef<ProductOperands> products) {
+  SmallVector<ProductOperands> result(products);
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  for (auto [product, operands] : llvm::zip_equal(plan.products, result)) {
+    operands.type = MmaType::BF16;
+    bool isRow = operands.a.isExact;
+    chooseStaging(isRow ? operands.a : operands.b, isRow ? product.a : product.b, MmaType::BF16,
+                  axesOfOp(tgl::ReduceOp(product.reduce)), axes, isRow ? plan.rows : plan.columns);
+  }
+  return result;
 }

@@ -84,6 +84,13 @@ double shareOfMatrices(const ContractionPlan &plan, const ContractionOperand &op
 bool canUseWgmma(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products,
                  bool prepacked);
 
+/// Whether warpgroups can multiply the products in terms of bf16, which have the range of f32: each
+/// is of a factor of f32 and one whose elements are numbers of bf16.
+bool canUseBF16Terms(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products);
+/// The operands as such warpgroups have them: numbers of bf16 come as they are in memory.
+llvm::SmallVector<ProductOperands> operandsOfBF16Terms(const ContractionPlan &plan,
+                                                       llvm::ArrayRef<ProductOperands> products);
+
 /// A block's tile: `rows` x `columns` elements by `warpRows` x `warpColumns` warps of 16 x 8
 /// fragments. Split-K: `splits` blocks share a tile, and a cluster reduction or a second launch
 /// adds up their partial sums (TileMemory.h).
@@ -110,13 +117,17 @@ struct TensorTile {
   /// before those of the second. A thread then has all products' sums of an element.
   int64_t joint = 1;
   bool chained = false;
+  /// Terms of bf16 of a factor of f32, beside one of bf16, by warpgroups; 0: terms of f16 or TF32.
+  int64_t terms = 0;
+  /// They hold an f32 whole: three times 8 bits.
+  static constexpr int64_t bf16Terms = 3;
 
   /// Columns of the statement that the tile computes.
   int64_t statementColumns() const { return columns / joint; }
   /// Whether one mainloop computes all products.
   bool isShared() const { return joint > 1 || chained; }
   /// `128x64` by warps, `128x64-warpgroups`, `128x64-prepacked`, `128x64-halo`, `128x64-tail`,
-  /// `128x256-joint`, `128x256-chained`.
+  /// `128x256-joint`, `128x256-chained`, `128x64-terms`.
   std::string name() const;
   /// The name with the number of splits: `128x64/1`, `64x64/8`.
   std::string fullName() const;

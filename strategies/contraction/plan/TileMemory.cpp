@@ -41,9 +41,22 @@ static Extents extentsOf(const ProductOperands &product) {
           double(row.extents[!product.a.kMajor]), std::max(batchOf(row), batchOf(column))};
 }
 
+/// Lines of the largest stage: a tile of each operand, or one for each plane.
+static unsigned linesOfStage(const TensorTile &tile, ArrayRef<ProductOperands> products) {
+  unsigned lines = 0;
+  auto planesOf = [&](const ContractionOperand &operand) {
+    return operand.isExact ? 1 : tile.terms;
+  };
+  for (const ProductOperands &product : products)
+    lines = std::max<unsigned>(lines, tile.rows * planesOf(product.a) +
+                                          tile.columns * planesOf(product.b));
+  return lines;
+}
+
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products,
                        const TargetInfo &machine)
     : tile(tile), machine(machine), numProducts(tile.isShared() ? 1 : products.size()),
+      stageLines(usesBF16Terms() ? linesOfStage(tile, products) : tile.rows + tile.columns),
       usesSplitPrecision(products.front().type == MmaType::TF32),
       areBytes(isBytes(products.front().type)), isF8(products.front().type == MmaType::F8),
       copies(any_of(products,
@@ -80,6 +93,9 @@ bool TileMemory::usesTma16Bit() const {
 }
 
 unsigned TileMemory::stages() const {
+  if (usesBF16Terms()) // one is filled while the other is multiplied, and there is room for a
+                       // second block
+    return 2;
   if (tile.stages)
     return tile.stages;
   // Blocks that share a sum, or have a multiprocessor each, wait for memory more than for products:
@@ -186,7 +202,7 @@ unsigned TileMemory::accumulatorsBase(unsigned product) const {
 std::pair<unsigned, unsigned> TileMemory::stageLimits() const {
   if (tile.halo && isPrepacked()) // its ring has columns elsewhere
     return {defaultStages, defaultStages};
-  if (!usesWgmma() && !copies) // values are stored a step ahead
+  if (usesBF16Terms() || (!usesWgmma() && !copies)) // values are stored a step ahead
     return {2, 2};
   // A block has 16 barriers, of which those with roles use four and, for each stage, one when it is
   // full (of f8 one for each warpgroup) and one when it is empty. Warpgroups without roles multiply

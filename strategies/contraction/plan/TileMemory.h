@@ -25,9 +25,12 @@ public:
              const TargetInfo &machine);
 
   bool usesWgmma() const { return tile.warpgroups && machine.hasWgmma; }
+  /// Whether factors of f32 are terms of bf16, each in a plane of its own (TensorTile.h).
+  bool usesBF16Terms() const { return usesWgmma() && tile.terms; }
   /// Whether the block has producer threads, which only load operands.
   bool isWarpSpecialized() const {
-    return usesWgmma() && (usesSplitPrecision || tile.prepacked || areBytes || usesTmaBoxes());
+    return usesWgmma() && !tile.terms &&
+           (usesSplitPrecision || tile.prepacked || areBytes || usesTmaBoxes());
   }
   bool isPrepacked() const { return tile.prepacked && isWarpSpecialized(); }
   /// Whether TMA loads the operands. Integers lose more by the launch that makes their descriptors
@@ -38,7 +41,7 @@ public:
   void forbidTma16Bit() { machine.tma16Bit = false; }
   bool are16Bit() const { return !areBytes && !usesSplitPrecision; }
 
-  unsigned stageBytes() const { return (tile.rows + tile.columns) * lineBytes; }
+  unsigned stageBytes() const { return stageLines * lineBytes; }
   /// Stages of the ring: the tile's, else as many as hide memory latency and leave room for other
   /// blocks.
   unsigned stages() const;
@@ -122,6 +125,7 @@ private:
   unsigned operandsBytes() const;
   unsigned behindOperands() const;
   size_t numProducts; ///< that come one after the other
+  unsigned stageLines; ///< of the largest stage
   bool usesTmaBoxes() const {
     return allowsTma && !tile.prepacked && machine.usesBulkLoads && (isF8 || usesTma16Bit());
   }

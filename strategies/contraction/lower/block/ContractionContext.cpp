@@ -94,6 +94,7 @@ void ContractionContext::note(const WgmmaProduct &product) {
     column.tile = numbers.haloLayout();
     column.offset = numbers.ringRowsBytes();
   }
-  noted.push_back({product.type, product.a.terms + product.b.terms - 1, numbers.ringStages(),
-                   operand(product.a), std::move(column)});
+  unsigned multiplications = std::max(product.a.terms + product.b.terms - 1, product.planes());
+  noted.push_back(
+      {product.type, multiplications, numbers.ringStages(), operand(product.a), std::move(column)});
 }

@@ -33,6 +33,7 @@ ContractionNumbers::ContractionNumbers(const EmitterOptions &options, const Cont
                                        std::optional<TileRange> range)
     : options(options), plan(plan), tile(tile), range(range), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), memory(tile, products, options.target) {
+  wgmmaProducts = usesBF16Terms() ? operandsOfBF16Terms(plan, products) : this->products;
   for (ProductOperands &product : this->products)
     if (product.type == MmaType::F8 && !usesWgmma() &&
         !options.target.hasF8) { // numbers of f16 all the same
@@ -182,10 +183,11 @@ IndexExpr ContractionNumbers::largestNumber() const {
 
 SmallVector<mlir::Value> ContractionNumbers::alignedTensors() const {
   SmallVector<mlir::Value> tensors;
-  for (const ProductOperands &product : products)
-    for (const ContractionOperand *operand : {&product.a, &product.b})
-      if (operand->staging == Staging::Vectors)
-        tensors.push_back(tgl::ReadOp(operand->read).getTensor());
+  for (ArrayRef<ProductOperands> all : {ArrayRef(products), ArrayRef(wgmmaProducts)})
+    for (const ProductOperands &product : all)
+      for (const ContractionOperand *operand : {&product.a, &product.b})
+        if (operand->staging == Staging::Vectors)
+          tensors.push_back(tgl::ReadOp(operand->read).getTensor());
   return tensors;
 }
 

@@ -60,6 +60,8 @@ public:
   TensorTile tile;
   std::optional<TileRange> range;
   llvm::SmallVector<ProductOperands> products;
+  /// As warpgroups have them: others where they multiply terms of bf16.
+  llvm::SmallVector<ProductOperands> wgmmaProducts;
   std::vector<PrepackedProduct> prepacked; ///< by product, if operands are prepacked
   std::optional<HaloTile> halo;            ///< halo tile of operand B of the only product
   tgl::AxesOp axes;                        ///< the statement's
@@ -117,6 +119,7 @@ public:
 
   bool usesWgmma() const { return memory.usesWgmma(); }
   bool isWarpSpecialized() const { return memory.isWarpSpecialized(); }
+  bool usesBF16Terms() const { return memory.usesBF16Terms(); }
   /// Whether operands are f32 in split precision: scaled sums of 16-bit terms.
   bool usesSplitPrecision() const { return products.front().type == MmaType::TF32; }
   bool areBytes() const { return isBytes(products.front().type); }

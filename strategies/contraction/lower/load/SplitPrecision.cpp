@@ -175,6 +175,32 @@ Value *SplitPrecision::keepNonZero(Value *chunk, Value *scale, Value *words) {
   return e.emitIfElse(hasZero(b, words), keepSome, words);
 }
 
+/// A unit as the sum of three vectors of bf16, four words each, the largest first: its first eight
+/// bits, the next and the last. Bits are cut off, so that no term is infinite where the element is
+/// not. What is left of an infinity is NaN, and an infinity times a term of 0 is: sums show it.
+SmallVector<Value *> SplitPrecision::bf16Terms(Value *chunk) {
+  constexpr uint32_t upperHalf = 0xffff0000, upperHalves = 0x7632;
+  constexpr unsigned count = WgmmaSharedLayout::chunk;
+  Type *words = FixedVectorType::get(b.getInt32Ty(), count);
+  SmallVector<Value *> terms;
+  for (unsigned term = 0; term < TensorTile::bf16Terms; ++term) {
+    Value *bits = b.CreateBitCast(chunk, words),
+          *own = PoisonValue::get(FixedVectorType::get(b.getInt32Ty(), count / 2));
+    for (unsigned word = 0; word < count / 2; ++word) {
+      Value *pair = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_prmt,
+                                      {b.CreateExtractElement(bits, uint64_t(2 * word)),
+                                       b.CreateExtractElement(bits, uint64_t(2 * word + 1)),
+                                       i32(upperHalves)});
+      own = b.CreateInsertElement(own, pair, word);
+    }
+    terms.push_back(own);
+    Value *kept = b.CreateAnd(bits, b.CreateVectorSplat(count, i32(upperHalf)));
+    if (term + 1 < TensorTile::bf16Terms)
+      chunk = b.CreateFSub(chunk, b.CreateBitCast(kept, chunk->getType()));
+  }
+  return terms;
+}
+
 /// A unit times its line's scale as the sum of one or two vectors of f16, four words each. Elements
 /// that are not 0 have a large part that is not 0.
 std::array<Value *, 2> SplitPrecision::splitChunk(Value *chunk, Value *scale, unsigned terms) {

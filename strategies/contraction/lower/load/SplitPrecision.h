@@ -29,6 +29,7 @@ public:
   void noteLargest(Value *largest, Value *least, Value *value);
   Value *largestOf(Value *chunk);
   void unscale(const WgmmaProduct &product, llvm::MutableArrayRef<Value *> accumulators);
+  llvm::SmallVector<Value *> bf16Terms(Value *chunk);
   std::array<Value *, 2> splitChunk(Value *chunk, Value *scale, unsigned terms);
   /// Scaling puts the largest element of a line's first step below 2^10: what is 64 times as large
   /// fits, and little is lost. An image has far more elements than are looked at: of those of a

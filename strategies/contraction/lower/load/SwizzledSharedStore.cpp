@@ -23,12 +23,12 @@ using namespace tegula;
 
 WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
   const ContractionProduct &planned = plan.products[number];
-  const ProductOperands &how = products[number];
+  const ProductOperands &how = numbers.wgmmaProducts[number];
   WgmmaProduct product;
   product.number = number;
   product.reduce = planned.reduce;
   product.type = how.type;
-  product.promotesAccumulators = product.isScaled() && !how.isRounded;
+  product.promotesAccumulators = (product.isScaled() || numbers.usesBF16Terms()) && !how.isRounded;
   unsigned terms = product.isScaled() ? std::max(how.a.terms, how.b.terms) : 1;
   auto operand = [&](const ContractionSide &side, const ContractionOperand &operand,
                      const TileDim &group, unsigned lines, unsigned offset, unsigned firstLine) {
@@ -36,12 +36,14 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
     result.side = &side;
     result.how = &operand;
     result.group = &group;
-    result.isCopied =
-        !product.isScaled() && !numbers.isPrepacked() && operand.staging == Staging::Vectors;
+    result.planes = numbers.usesBF16Terms() && !operand.isExact ? tile.terms : 1;
+    result.isCopied = result.planes == 1 && !product.isScaled() && !numbers.isPrepacked() &&
+                      operand.staging == Staging::Vectors;
     result.isStaged = !result.isCopied;
     result.shared = {!result.isCopied || operand.kMajor, terms, lines, product.elementBytes()};
     bool inVectors = !result.isCopied && operand.staging == Staging::Vectors && operand.kMajor;
-    result.vector = !inVectors ? 1 : product.isScaled() ? 4 : result.shared.chunkElements();
+    bool isSingle = product.isScaled() || result.planes > 1;
+    result.vector = !inVectors ? 1 : isSingle ? 4 : result.shared.chunkElements();
     result.terms = product.isScaled() ? operand.terms : 1;
     result.offset = offset;
     result.distributeOver(numbers.producerThreads());
@@ -52,7 +54,7 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
     return window ? &*window : nullptr;
   };
   product.a = operand(planned.a, how.a, here.rows, tile.rows, 0, 0);
-  product.b = operand(planned.b, how.b, here.columns, tile.columns, product.a.shared.bytes(),
+  product.b = operand(planned.b, how.b, here.columns, tile.columns, product.a.bytes(),
                       here.rows.extent);
   // Sums of f32 are kept for 64 points at most.
   product.substeps = terms;
@@ -125,9 +127,10 @@ WgmmaLoads::ChunkCoord WgmmaLoads::chunkInLine(unsigned perLine, unsigned index,
 //===----------------------------------------------------------------------===//
 
 /// What comes in registers.
-Type *WgmmaLoads::elementOf(const WgmmaProduct &product) {
-  return product.isScaled() ? b.getFloatTy()
-                            : static_cast<Type *>(b.getIntNTy(8 * product.elementBytes()));
+Type *WgmmaLoads::elementOf(const WgmmaProduct &product, const WgmmaOperand &operand) {
+  return product.isScaled() || operand.planes > 1
+             ? b.getFloatTy()
+             : static_cast<Type *>(b.getIntNTy(8 * product.elementBytes()));
 }
 
 /// The row (column) of the statement that is line `line` of the tile, of `count` neighbours the
@@ -176,7 +179,7 @@ Value *WgmmaLoads::readAddress(const WgmmaProduct &product, const WgmmaOperand &
 Value *WgmmaLoads::loadAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *place,
                           Value *exists) {
   unsigned count = operand.vector;
-  Type *element = elementOf(product);
+  Type *element = elementOf(product, operand);
   Type *type = count == 1 ? element : FixedVectorType::get(element, count);
   unsigned bytes = count * element->getPrimitiveSizeInBits() / 8;
   LoadInst *load = b.CreateAlignedLoad(type, place, Align(bytes));
@@ -196,11 +199,11 @@ Value *WgmmaLoads::loadElement(const WgmmaProduct &product, const WgmmaOperand &
     Value *exists = nullptr, *place = readAddress(product, operand, k, number, exists);
     return loadAt(product, operand, place, exists);
   }
-  Type *type = elementOf(product);
+  Type *type = elementOf(product, operand);
   auto value = [&] {
     Value *result =
         indices.valueAt(product.reduce, product.kLoop, *operand.side, *operand.group, k, number);
-    return product.isScaled() ? result : indices.narrow(product.type, *operand.how, result);
+    return type->isFloatTy() ? result : indices.narrow(product.type, *operand.how, result);
   };
   Value *exists = indices.existsAt(product.reduce, product.kLoop, k);
   return exists ? e.emitIfElse(exists, value, Constant::getNullValue(type)) : value();
@@ -261,7 +264,7 @@ Value *WgmmaLoads::loadSteps(const WgmmaProduct &product, const WgmmaOperand &op
   // From the tensor's first element on there are as many steps as in any unit.
   Value *place =
       addressAt(operand, exists && isWhole ? b.CreateSelect(exists, offset, i64(0)) : offset);
-  Type *element = elementOf(product);
+  Type *element = elementOf(product, operand);
   Value *chunk = PoisonValue::get(FixedVectorType::get(element, operand.shared.chunkElements()));
   for (unsigned n = 0; n < operand.shared.chunkElements(); n += operand.vector) {
     Value *from = b.CreateInBoundsGEP(element, place, i64(n * step)), *isThere = exists;
@@ -280,7 +283,7 @@ Value *WgmmaLoads::loadChunkAt(const WgmmaProduct &product, const WgmmaOperand &
                                Value *number) {
   if (std::optional<int64_t> apart = stepInChunk(product, operand))
     return loadSteps(product, operand, k, number, *apart);
-  Type *element = elementOf(product);
+  Type *element = elementOf(product, operand);
   Value *chunk = PoisonValue::get(FixedVectorType::get(element, operand.shared.chunkElements()));
   for (unsigned n = 0; n < operand.shared.chunkElements(); n += operand.vector)
     chunk = insert(chunk, loadElement(product, operand, n ? b.CreateAdd(k, i64(n)) : k, number), n);
@@ -331,14 +334,20 @@ void WgmmaLoads::storeChunks(const WgmmaProduct &product, ArrayRef<Value *> chun
   for (const WgmmaOperand *operand : {&product.a, &product.b})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       ChunkCoord place = chunkOf(*operand, index);
-      auto store = [&](Value *values, unsigned term) {
+      auto store = [&](Value *values, unsigned term, unsigned plane = 0) {
         Value *offset =
             b.CreateAdd(group.swizzledOffset(operand->shared, place.line, place.chunk, term),
-                        i32(operand->offset + place.below * WgmmaSharedLayout::lineBytes));
+                        i32(operand->offset + plane * operand->shared.bytes() +
+                            place.below * WgmmaSharedLayout::lineBytes));
         b.CreateAlignedStore(values, b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), Align(16));
       };
       Value *chunk = chunks.front();
       chunks = chunks.drop_front();
+      if (operand->planes > 1) {
+        for (auto [plane, term] : enumerate(precision.bf16Terms(chunk)))
+          store(term, 0, plane);
+        continue;
+      }
       if (!product.isScaled()) {
         store(chunk, 0);
         continue;

@@ -50,7 +50,7 @@ public:
   Value *lineOf(const ChunkCoord &place) { return b.CreateAdd(place.line, i32(place.below)); }
 
 private:
-  llvm::Type *elementOf(const WgmmaProduct &product);
+  llvm::Type *elementOf(const WgmmaProduct &product, const WgmmaOperand &operand);
   Value *readAddress(const WgmmaProduct &product, const WgmmaOperand &operand, Value *k,
                      Value *number, Value *&exists);
   Value *loadAt(const WgmmaProduct &product, const WgmmaOperand &operand, Value *place,
