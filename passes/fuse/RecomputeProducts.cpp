@@ -383,7 +383,7 @@ struct RecomputeProductsPass
     Mismatch why;
     if (rankTileLoopShapes(*plan, &why).empty())
       return why;
-    if (!splitPrecisionTensors(*plan).empty())
+    if (llvm::any_of(plan->products, [](const TileLoopProduct &one) { return one.addsTiles(); }))
       return Mismatch{"factors are not rounded to 16 bits, so that each would be two", "",
                       plan->op};
     return std::nullopt;

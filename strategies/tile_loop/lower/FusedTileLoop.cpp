@@ -87,7 +87,7 @@ void FusedTileLoop::emitTiles(tgl::TilesOp op) {
 void FusedTileLoop::findTargets() {
   for (auto [number, product] : enumerate(c.products)) {
     mlir::Operation *last = tgl::ReduceOp(product.planned->reduce);
-    if (product.a || product.owner != number || !product.isLast || product.planned->terms > 1 ||
+    if (product.a || product.owner != number || !product.isLast || product.planned->addsTiles() ||
         !last->hasOneUse())
       continue;
     mlir::Operation *user = *last->user_begin();

@@ -38,6 +38,39 @@ Value *TileLoopProducts::descriptorOf(const Staged &staged, Value *stage, Value 
   return Wgmma(b, false).descriptor(staged.shared, address, first, 0, step % inKBlock, behind);
 }
 
+/// Values as three terms of bf16, the largest first, which hold all bits of an f32: bits are cut
+/// off, and what is left is exact. Where nothing is left, or the value is infinite, a term is the
+/// least number of the value's sign, which sums do not show: so products with infinities, of which
+/// a term of 0 would make NaN, are what those of the value are. Terms of 0 are 0.
+SmallVector<TileLoopBlock::Values> TileLoopProducts::bf16Words(Values points, unsigned steps) {
+  constexpr uint32_t upperHalf = 0xffff0000, upperHalves = 0x7632;
+  Type *word = b.getInt32Ty(), *single = b.getFloatTy();
+  constexpr double least = 0x1p-133, toOne = 0x1p100; // at least the least of any f32
+  auto number = [&](double value) { return ConstantFP::get(single, value); };
+  Values leastOf;
+  for (Value *value : points)
+    leastOf.push_back(b.CreateMaximum(
+        b.CreateMinimum(b.CreateFMul(value, number(toOne)), number(least)), number(-least)));
+  SmallVector<Values> words;
+  for (unsigned term = 0; term < TileLoopProduct::bf16Terms; ++term) {
+    for (unsigned step = 0; step < steps; ++step) {
+      Values four;
+      for (unsigned n = 8 * step; n < 8 * step + 8; n += 2)
+        four.push_back(
+            b.CreateIntrinsic(word, Intrinsic::nvvm_prmt,
+                              {b.CreateBitCast(points[n], word),
+                               b.CreateBitCast(points[n + 1], word), c.i32(upperHalves)}));
+      words.push_back(four);
+    }
+    for (auto [value, smallest] : zip_equal(points, leastOf)) {
+      Value *kept = b.CreateAnd(b.CreateBitCast(value, word), c.i32(upperHalf));
+      Value *left = b.CreateFSub(value, b.CreateBitCast(kept, single)); // NaN of an infinity
+      value = b.CreateSelect(b.CreateFCmpONE(left, number(0)), left, smallest);
+    }
+  }
+  return words;
+}
+
 /// The left factor in registers: four words for each 16 points of the sum, of each plane.
 SmallVector<TileLoopBlock::Values> TileLoopProducts::rowWords(Product &product) {
   tgl::ReduceOp reduce = product.planned->reduce;
@@ -56,6 +89,8 @@ SmallVector<TileLoopBlock::Values> TileLoopProducts::rowWords(Product &product) 
   values.keepExisting(points, scope, ConstantFP::get(b.getFloatTy(), 0));
   Intrinsic::ID pack =
       product.planned->isBF16 ? Intrinsic::nvvm_ff2bf16x2_rn : Intrinsic::nvvm_ff2f16x2_rn;
+  if (product.planned->leftTerms > 1)
+    return bf16Words(points, product.depth / Wgmma::stepDepth);
   if (product.planned->terms > 1)
     product.scales = precision.splitRows(points);
   SmallVector<Values> words;
@@ -88,8 +123,12 @@ void TileLoopProducts::multiply(Product &product, Value *number, ArrayRef<Values
   Value *stage = copies.stageOf(product, number);
   unsigned steps = divideCeil(product.depth, Wgmma::stepDepth);
   // Small products first: what tensor cores cut off is a part of the sum so far.
-  static constexpr std::pair<unsigned, unsigned> three[] = {{1, 0}, {0, 1}, {0, 0}};
-  for (auto [left, right] : ArrayRef(three).take_back(product.planned->terms > 1 ? 3 : 1))
+  using Pairs = ArrayRef<std::pair<unsigned, unsigned>>;
+  static constexpr std::pair<unsigned, unsigned> three[] = {{1, 0}, {0, 1}, {0, 0}},
+                                                 ofLeft[] = {{2, 0}, {1, 0}, {0, 0}};
+  for (auto [left, right] : product.planned->leftTerms > 1
+                                ? Pairs(ofLeft)
+                                : Pairs(three).take_back(product.planned->terms > 1 ? 3 : 1))
     for (unsigned step = 0; step < steps; ++step) {
       const Staged &column = product.b;
       Value *factor = descriptorOf(column, stage, c.i32(first), step, right);
@@ -279,18 +318,17 @@ void TileLoopProducts::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   }
   // Sums of planes are few terms each, added up here: what tensor cores cut off of a long sum would
   // be more than f32 does.
-  bool usesSplitPrecision = product.planned->terms > 1;
-  unsigned atOnce =
-      usesSplitPrecision ? columnsAtOnce(c.plan, c.tile, *product.planned) : product.columns;
+  bool addsTiles = product.planned->addsTiles();
+  unsigned atOnce = addsTiles ? columnsAtOnce(c.plan, c.tile, *product.planned) : product.columns;
   Values all;
   turns.awaitTile(product, c.tileNumber);
   for (unsigned first = 0; first < product.columns; first += atOnce) {
     unsigned columns = std::min(atOnce, product.columns - first);
-    product.accumulators = usesSplitPrecision ? Values() : accumulators;
+    product.accumulators = addsTiles ? Values() : accumulators;
     multiply(product, c.tileNumber, words, first, columns);
     async::commitProducts(b);
     Values partial = async::readProducts(b, product.accumulators);
-    if (usesSplitPrecision) {
+    if (addsTiles) {
       check.flagSmallSums(product, partial, scope, first);
       precision.undoScales(product, partial);
       if (!accumulators.empty())

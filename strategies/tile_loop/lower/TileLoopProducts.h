@@ -54,6 +54,7 @@ private:
                 unsigned columns);
   void deferWaits();
   llvm::SmallVector<Values> rowWords(Product &product);
+  llvm::SmallVector<Values> bf16Words(Values points, unsigned steps);
 };
 
 } // namespace tegula

@@ -326,7 +326,8 @@ private:
   }
 
   /// The left factor has one term where it is rounded to the right factor's type, or is an element
-  /// of a temporary of that type. Other left factors have f32's accuracy and so two terms.
+  /// of a temporary of that type. Other left factors have f32's accuracy and so two terms, beside
+  /// one of bf16 three.
   bool findLeft(TileLoopProduct &product, mlir::Type element) {
     tgl::ReduceOp reduce = product.reduce;
     mlir::Operation *def = product.aValue.getDefiningOp();
@@ -337,7 +338,8 @@ private:
     if (convert && convert.getTarget() == element && convert.getValue().getType().isF32())
       product.aValue = convert.getValue();
     else if (!read || !isOwn(read.getTensor()) || read.getTensorType().getElementType() != element)
-      product.terms = 2;
+      (element.isBF16() ? product.leftTerms : product.terms) =
+          element.isBF16() ? TileLoopProduct::bf16Terms : 2;
     return true;
   }
 
@@ -533,6 +535,11 @@ llvm::SetVector<mlir::Value> tegula::splitPrecisionTensors(const TileLoopPlan &p
   return tensors;
 }
 
+/// Whether sums of some product are added up tile by tile.
+static bool addsTiles(const TileLoopPlan &plan) {
+  return any_of(plan.products, [](const TileLoopProduct &product) { return product.addsTiles(); });
+}
+
 /// Whether a thread's registers have room for the sums in the loop, of products of planes of so
 /// many columns at a time.
 static bool hasRegisters(const TileLoopPlan &plan, const TileLoopShape &tile, int64_t columns) {
@@ -542,7 +549,7 @@ static bool hasRegisters(const TileLoopPlan &plan, const TileLoopShape &tile, in
   int64_t words =
       count_if(plan.products, [](const TileLoopProduct &product) { return product.reducesTile; });
   int64_t scores = plan.products.size() - words;
-  const int64_t maxRegisters = !splitPrecisionTensors(plan).empty() ? 180 : scores > 1 ? 224 : 200;
+  const int64_t maxRegisters = addsTiles(plan) ? 180 : scores > 1 ? 224 : 200;
   int64_t registers = std::max(tile.columns, tile.columns / 4 * (2 * scores + words));
   for (tgl::TempOp temp :
        tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) { // that the loop carries
@@ -552,7 +559,7 @@ static bool hasRegisters(const TileLoopPlan &plan, const TileLoopShape &tile, in
   // Products of planes are summed up by themselves, and the left factor is in registers twice.
   int64_t accumulators = 0;
   for (const TileLoopProduct &product : plan.products)
-    if (product.terms > 1 && product.reducesTile)
+    if (product.addsTiles() && product.reducesTile)
       accumulators = std::max(accumulators, std::min(columns, tile.blockShare(product.fixed)) / 2);
   return registers + accumulators <= maxRegisters;
 }
@@ -563,13 +570,12 @@ static constexpr int64_t minColumnsAtOnce = 64;
 int64_t tegula::columnsAtOnce(const TileLoopPlan &plan, const TileLoopShape &tile,
                               const TileLoopProduct &product) {
   int64_t all = tile.blockShare(product.fixed);
-  return product.terms == 1 || hasRegisters(plan, tile, all) ? all : minColumnsAtOnce;
+  return !product.addsTiles() || hasRegisters(plan, tile, all) ? all : minColumnsAtOnce;
 }
 
 /// Blocks of clusters of so many.
 static SmallVector<TileLoopShape> rankWithClusters(const TileLoopPlan &plan,
                                                    int64_t clusterBlocks) {
-  bool usesSplitPrecision = !splitPrecisionTensors(plan).empty();
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::plannedPoints(axes, plan.batch);
   int64_t warpgroups =
@@ -580,7 +586,7 @@ static SmallVector<TileLoopShape> rankWithClusters(const TileLoopPlan &plan,
     for (bool isSpecialized : {true, false})
       for (int64_t columns : {128, 64}) {
         TileLoopShape tile{groups, columns, clusterBlocks};
-        if (isWarpSpecialized(plan, tile) != isSpecialized || (usesSplitPrecision && columns > 64))
+        if (isWarpSpecialized(plan, tile) != isSpecialized || (addsTiles(plan) && columns > 64))
           continue;
         if (hasRegisters(plan, tile, minColumnsAtOnce) &&
             sharedBytesOf(plan, tile) <= maxSharedBytes)

@@ -17,7 +17,8 @@
 // generation (strategies/tile_loop/lower/FusedTileLoop.h) reads it.
 //
 // Factors are f16 or bf16. Where one is f32 each is two planes of f16, of which three products are
-// added.
+// added. But a left factor of f32 that is made of the tile's values, beside a right one of bf16, is
+// three terms of bf16, which hold it whole.
 //
 // A tile loop whose columns exceed a thread's registers, or whose operand A exceeds shared memory,
 // is split over a cluster of blocks with the same rows: each block has some of the columns `d` and
@@ -36,10 +37,11 @@ namespace tegula {
 /// A sum of products in the tile loop: `columns` sums for each row.
 struct TileLoopProduct {
   tgl::ReduceOp reduce;
-  tgl::ParallelOp nest; ///< around it; its only axis are the columns
-  bool isBF16;          ///< bf16, else f16
-  unsigned terms;       ///< of each factor: 2 where one of them is f32, else 1
-  bool reducesTile;     ///< over the tile; else the columns are the tile's
+  tgl::ParallelOp nest;   ///< around it; its only axis are the columns
+  bool isBF16;            ///< bf16, else f16
+  unsigned terms;         ///< of each factor: 2 where one of them is f32, else 1
+  unsigned leftTerms = 1; ///< of bf16, of a left factor of f32: 3, or 1 where it is no such
+  bool reducesTile;       ///< over the tile; else the columns are the tile's
   tgl::ReadOp
       a; ///< the left factor where it is the same for all tiles; null: made of the tile's values
   mlir::Value aValue; ///< operand A if it is made of the tile's values, rounded to the type of B
@@ -47,6 +49,10 @@ struct TileLoopProduct {
   bool aKMajor = false,
        bKMajor = false; ///< neighbours in memory are neighbours along the sum
   int64_t fixed;        ///< points of the axis that is not the tile's
+  static constexpr unsigned bf16Terms = 3;
+  /// Whether a tile's sums begin with 0 and are added to those before in registers, which tensor
+  /// cores would cut off.
+  bool addsTiles() const { return terms > 1 || leftTerms > 1; }
 };
 
 struct TileLoopPlan {
