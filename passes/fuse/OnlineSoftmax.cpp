@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
 #include "passes/fuse/RowRanges.h"
+#include "passes/fuse/SeparateProducts.h"
 #include "strategies/few_rows/plan/FewRows.h"
 #include "strategies/tile_loop/plan/TileLoop.h"
 #include "target/DeviceFacts.h"
@@ -583,7 +584,7 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
   /// the device, and are written once and read twice.
   static std::optional<Mismatch> whyNotWithoutProduct(const TileLoopPlan &plan) {
     constexpr double launches = 5, bytesOfMicrosecond = 3.5e6, ofMultiprocessor = 3e6;
-    if (!splitPrecisionTensors(plan).empty())
+    if (llvm::any_of(plan.products, [](const TileLoopProduct &one) { return one.addsTiles(); }))
       return Mismatch{"factors of f32 without a product of the values: the values are kept", "",
                       plan.op};
     TileLoopShape tile = rankTileLoopShapes(plan).front();
@@ -635,7 +636,15 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
   }
 
   void tile(ParallelOp product) {
+    std::optional<SeparateProducts> others;
+    if (ReduceOp kept = SeparateProducts::ofLoop(product))
+      others.emplace(product, kept);
     Matched<RowChain> match = matchRowChain(product);
+    if (others && (!match || !others->areWorthIt(*match))) {
+      others->undo();
+      if (match)
+        return;
+    }
     if (!match)
       if (Matched<RowChain> values = matchRowValues(product))
         match = std::move(values);
@@ -658,6 +667,8 @@ struct OnlineSoftmaxPass : Counted<tegula::impl::OnlineSoftmaxPassBase<OnlineSof
       why.isOther = !match->hasPowers();
       remarkMismatch(product, "tile-loop", why);
       rows.erase();
+      if (others)
+        others->undo();
       return;
     }
     for (Operation *reader : llvm::reverse(match->readers))
