@@ -41,7 +41,7 @@ ReduceOp SeparateProducts::ofLoop(ParallelOp statement) {
   return products > 1 ? found : ReduceOp();
 }
 
-SeparateProducts::SeparateProducts(ParallelOp statement, ReduceOp kept) : whole(statement) {
+SeparateProducts::SeparateProducts(ParallelOp statement, ReduceOp kept) {
   Prover prover(sizeFacts(statement->getParentOfType<KernelOp>()));
   for (ReduceOp sum : llvm::to_vector(statement.getBody().front().getOps<ReduceOp>())) {
     if (sum == kept)

@@ -37,7 +37,6 @@ private:
     tgl::TempOp temp;
     llvm::SmallVector<mlir::Value> axes; ///< of the first statement, as this one has them
   };
-  tgl::ParallelOp whole;
   llvm::SmallVector<Separate> all;
 };
 
