@@ -124,7 +124,7 @@ private:
   /// accumulators and mbarriers.
   unsigned operandsBytes() const;
   unsigned behindOperands() const;
-  size_t numProducts; ///< that come one after the other
+  size_t numProducts;  ///< that come one after the other
   unsigned stageLines; ///< of the largest stage
   bool usesTmaBoxes() const {
     return allowsTma && !tile.prepacked && machine.usesBulkLoads && (isF8 || usesTma16Bit());

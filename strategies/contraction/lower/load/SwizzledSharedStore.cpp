@@ -54,8 +54,8 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
     return window ? &*window : nullptr;
   };
   product.a = operand(planned.a, how.a, here.rows, tile.rows, 0, 0);
-  product.b = operand(planned.b, how.b, here.columns, tile.columns, product.a.bytes(),
-                      here.rows.extent);
+  product.b =
+      operand(planned.b, how.b, here.columns, tile.columns, product.a.bytes(), here.rows.extent);
   // Sums of f32 are kept for 64 points at most.
   product.substeps = terms;
   KOrder order{to_vector(
