@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Runner.h"
 #include "codegen/ptx/Ptx.h"
+#include "compiler/CodeClass.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -64,10 +65,9 @@ std::unique_ptr<Runner> Runner::withChoice(const ScheduleChoice &choice) const {
 }
 
 Expected<Runner::Specialized *> Runner::specialize(ArrayRef<int64_t> sizes) {
-  std::vector<int64_t> key = sizes.vec(); // code is the same at all sizes that are invariant
+  std::vector<int64_t> key = sizes.vec();
   for (auto [spec, value] : zip_equal(compiled->checks->sizes(), key))
-    if (is_contained(compiled->invariantSizes, spec.name))
-      value = 0;
+    value = codeClass(*compiled, spec.name, value);
   Specialized &entry = specialized[key];
   if (entry.compiled)
     return &entry;

@@ -15,6 +15,7 @@
 #include "codegen/llvm/PassGate.h"
 #include "codegen/ptx/Assemble.h"
 #include "codegen/ptx/Ptx.h"
+#include "compiler/CodeClass.h"
 #include "compiler/EmitDevice.h"
 #include "compiler/ParallelCodegen.h"
 #include "compiler/TargetOptions.h"
@@ -264,16 +265,26 @@ private:
   }
 
   /// Nothing that an order of a sum follows from depends on sizes that `invariant` names, nor on
-  /// the device's number of multiprocessors: code is for all of them.
+  /// the device's number of multiprocessors: of sizes no more is known than their class.
   void hideSizes() {
     tgl::Invariance invariance = tgl::Invariance::of(entry());
     if (invariance.isFree())
       return;
-    for (mlir::Attribute attr : entry().getSizeAttrs())
-      if (StringRef name = cast<tgl::SizeAttr>(attr).getName(); !invariance.mayDecide(name)) {
-        options.sizes.erase(name.str());
-        kernel->invariantSizes.push_back(name.str());
-      }
+    mlir::Builder builder(&context);
+    SmallVector<mlir::NamedAttribute> classes;
+    for (mlir::Attribute attr : entry().getSizeAttrs()) {
+      auto size = cast<tgl::SizeAttr>(attr);
+      std::string name = size.getName().str();
+      if (invariance.mayDecide(name))
+        continue;
+      if (auto given = options.sizes.find(name); given != options.sizes.end() && size.isBound())
+        classes.push_back(builder.getNamedAttr(
+            name, builder.getI64IntegerAttr(tgl::Invariance::classOf(given->second))));
+      options.sizes.erase(name);
+      kernel->invariantSizes.push_back(name);
+    }
+    if (!classes.empty())
+      entry()->setAttr(tgl::Invariance::classesName, builder.getDictionaryAttr(classes));
     options.emulatedMultiprocessors = TargetInfo::measured().multiprocessors;
     // Code for other addresses would add in another order.
     constexpr unsigned ofVectors = 16;
@@ -572,4 +583,8 @@ Expected<std::unique_ptr<CompiledKernel>> tegula::compileKernel(const tegula::Mo
                                                                 const CompileOptions &options,
                                                                 Diagnostics &diagnostics) {
   return Compilation(module, options, diagnostics).run();
+}
+
+int64_t tegula::codeClass(const CompiledKernel &kernel, StringRef size, int64_t value) {
+  return is_contained(kernel.invariantSizes, size) ? tgl::Invariance::classOf(value) : value;
 }

@@ -8,9 +8,12 @@
 #include "compiler/Explain.h"
 
 #include "compiler/Work.h"
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglShapes.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -207,9 +210,31 @@ static void describeTile(tgl::LaunchOp launch, StatementMatches &matches,
   }
 }
 
+/// The kernel with the classes of its invariant sizes in their place; null where there are none, or
+/// they cannot be put there.
+static mlir::OwningOpRef<tgl::KernelOp> ofClasses(tgl::KernelOp kernel) {
+  auto classes = kernel->getAttrOfType<mlir::DictionaryAttr>(tgl::Invariance::classesName);
+  if (!classes)
+    return nullptr;
+  mlir::OwningOpRef<tgl::KernelOp> copy(cast<tgl::KernelOp>(kernel->clone()));
+  for (StringRef name : {StringRef("invariant"), StringRef(tgl::Invariance::classesName)})
+    (*copy)->removeAttr(name);
+  SpecializeSizesPassOptions options;
+  for (mlir::NamedAttribute one : classes)
+    options.sizes.push_back(one.getName().str() + "=" +
+                            std::to_string(cast<mlir::IntegerAttr>(one.getValue()).getInt()));
+  mlir::PassManager manager(kernel->getContext(), tgl::KernelOp::getOperationName());
+  manager.addPass(createSpecializeSizesPass(options));
+  return succeeded(manager.run(*copy)) ? std::move(copy) : nullptr;
+}
+
 std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
                                                        StatementMatches &matches,
                                                        ArrayRef<CollectedRemark> remarks) {
+  if (mlir::OwningOpRef<tgl::KernelOp> copy = ofClasses(kernel)) {
+    StatementMatches restored;
+    return explainLaunches(*copy, restored, remarks);
+  }
   std::vector<LaunchExplanation> result;
   LaunchWorkCounter counter;
   kernel.walk([&](tgl::LaunchOp launch) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/Launch.h"
 #include "codegen/ptx/Assemble.h"
+#include "compiler/CodeClass.h"
 #include "support/HostMemory.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -433,7 +434,7 @@ Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
   auto isFor = [&](const SpecialKernel &known) {
     return all_of(zip_equal(kernel.checks->sizes(), known.sizes, sizes), [&](const auto &one) {
       const auto &[spec, own, size] = one;
-      return own == size || is_contained(kernel.invariantSizes, spec.name);
+      return codeClass(kernel, spec.name, own) == codeClass(kernel, spec.name, size);
     });
   };
   for (const std::unique_ptr<SpecialKernel> &known : specials)

@@ -120,7 +120,7 @@ static ContractionMatched matchProducts(ParallelOp op, Mismatch &why) {
   if (!product)
     return product.mismatch();
   auto match = std::make_unique<ContractionMatch>(op, std::move(*product));
-  match->ranked = rankTiles(match->product.plan, match->product.operands, &why);
+  match->ranked = rankTilesOfClass(match->product, &why);
   return match;
 }
 

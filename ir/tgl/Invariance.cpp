@@ -26,11 +26,27 @@ Invariance Invariance::of(Operation *op) {
   llvm::StringSet<> invariant;
   for (auto name : names.getAsRange<StringAttr>())
     invariant.insert(name.getValue());
-  for (Attribute attr : kernel.getSizeAttrs()) // those that a derived one is made of come first
-    if (auto size = cast<SizeAttr>(attr); invariant.contains(size.getName()))
-      result.plans[size.getName()] =
-          size.isBound() ? IndexExpr(plannedExtent) : result.planned(size.getDefinition());
+  auto given = kernel->getAttrOfType<DictionaryAttr>(classesName);
+  for (Attribute attr : kernel.getSizeAttrs()) { // those that a derived one is made of come first
+    auto size = cast<SizeAttr>(attr);
+    StringRef name = size.getName();
+    if (!invariant.contains(name))
+      continue;
+    auto own = given ? given.getAs<IntegerAttr>(name) : IntegerAttr();
+    result.plans[name] =
+        size.isBound() ? IndexExpr(plannedExtent) : result.planned(size.getDefinition());
+    result.leasts[name] = size.isBound() ? IndexExpr(1) : result.least(size.getDefinition());
+    if (given)
+      result.classes[name] = own              ? IndexExpr(own.getInt())
+                             : size.isBound() ? IndexExpr(plannedExtent)
+                                              : result.expected(size.getDefinition());
+  }
   return result;
+}
+
+int64_t Invariance::classOf(int64_t extent) {
+  constexpr uint64_t fewest = 16, most = 4096;
+  return std::clamp(llvm::PowerOf2Ceil(std::max<int64_t>(extent, 1)), fewest, most);
 }
 
 bool Invariance::mayDecide(const IndexExpr &expr) const {
@@ -39,29 +55,54 @@ bool Invariance::mayDecide(const IndexExpr &expr) const {
   });
 }
 
-IndexExpr Invariance::planned(const IndexExpr &expr) const {
+/// Sizes that `values` has are what it says.
+static IndexExpr substituteSizes(const IndexExpr &expr, const llvm::StringMap<IndexExpr> &values) {
   return expr.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
-    auto found = var.isSymbol() ? plans.find(var.name()) : plans.end();
-    return found == plans.end() ? std::nullopt : std::optional(found->second);
+    auto found = var.isSymbol() ? values.find(var.name()) : values.end();
+    return found == values.end() ? std::nullopt : std::optional(found->second);
   });
 }
+
+IndexExpr Invariance::planned(const IndexExpr &expr) const { return substituteSizes(expr, plans); }
 
 ValueExpr Invariance::planned(const ValueExpr &expr) const {
   return ValueExpr(planned(expr.expr()), expr.operands());
 }
 
-std::optional<int64_t> tgl::plannedPoints(AxesOp op, ArrayRef<unsigned> axes) {
+IndexExpr Invariance::expected(const IndexExpr &expr) const {
+  return substituteSizes(expr, hasClasses() ? classes : plans);
+}
+
+IndexExpr Invariance::least(const IndexExpr &expr) const { return substituteSizes(expr, leasts); }
+
+/// The product of the axes' extents, with sizes as `replace` has them.
+static std::optional<int64_t> pointsOf(AxesOp op, ArrayRef<unsigned> axes,
+                                       IndexExpr (Invariance::*replace)(const IndexExpr &) const) {
   Invariance invariance = Invariance::of(op);
   int64_t points = 1;
   for (unsigned axis : axes) {
     AxisRange range = getAxisRange(op, axis);
-    std::optional<int64_t> extent = invariance.planned(range.hi - range.lo).asConstant();
+    ValueExpr size = range.hi - range.lo;
+    std::optional<int64_t> extent =
+        ValueExpr((invariance.*replace)(size.expr()), size.operands()).asConstant();
     if (!extent || llvm::MulOverflow(points, std::max<int64_t>(*extent, 0), points))
       return std::nullopt;
   }
   return points;
 }
 
+std::optional<int64_t> tgl::plannedPoints(AxesOp op, ArrayRef<unsigned> axes) {
+  return pointsOf(op, axes, &Invariance::planned);
+}
+
 std::optional<int64_t> tgl::plannedPoints(AxesOp op) {
   return plannedPoints(op, llvm::to_vector(llvm::seq<unsigned>(0, op.getAxes().size())));
+}
+
+std::optional<int64_t> tgl::expectedPoints(AxesOp op, ArrayRef<unsigned> axes) {
+  return pointsOf(op, axes, &Invariance::expected);
+}
+
+std::optional<int64_t> tgl::leastPoints(AxesOp op, ArrayRef<unsigned> axes) {
+  return pointsOf(op, axes, &Invariance::least);
 }

@@ -12,6 +12,10 @@
 // what a choice finds by `knownPoints` does not depend on it; a choice that needs a number goes by
 // `plannedPoints`, in which the size is the same number at every launch.
 //
+// What no order follows from, as a tile's rows and columns, may be chosen by the class of a launch:
+// the next power of two. Code is made for a class (compiler/CodeClass.h), which the kernel's
+// attribute `invariant_classes` has, and `expectedPoints` counts in it.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_IR_TGL_INVARIANCE_H
 #define TEGULA_IR_TGL_INVARIANCE_H
@@ -34,18 +38,34 @@ public:
   /// What choices go by: such sizes are numbers, the same ones at every launch.
   IndexExpr planned(const IndexExpr &expr) const;
   ValueExpr planned(const ValueExpr &expr) const;
+  /// What choices that no order follows from go by: such sizes are those of the kernel's classes.
+  IndexExpr expected(const IndexExpr &expr) const;
+  /// Such sizes are 1: what is chosen for all their values is to suit the least.
+  IndexExpr least(const IndexExpr &expr) const;
+  /// Whether code is for a class: else what is expected is what is planned.
+  bool hasClasses() const { return !classes.empty(); }
 
   /// What a size that is bound by an argument is in plans: rows that keep a device busy, and none
   /// that would do so alone.
   static constexpr int64_t plannedExtent = 1024;
+  /// The class of a size: the next power of two, of which there are few.
+  static int64_t classOf(int64_t extent);
+  /// Of the kernel: a dictionary from sizes that arguments bind to their classes.
+  static constexpr llvm::StringLiteral classesName = "invariant_classes";
 
 private:
-  llvm::StringMap<IndexExpr> plans; // by size
+  llvm::StringMap<IndexExpr> plans, classes, leasts; // by size
 };
 
+/// Points along axes, as a choice may know them.
+using PointsOf = std::optional<int64_t>(AxesOp, llvm::ArrayRef<unsigned>);
 /// As knownPoints, of the extents that choices go by.
 std::optional<int64_t> plannedPoints(AxesOp op, llvm::ArrayRef<unsigned> axes);
 std::optional<int64_t> plannedPoints(AxesOp op);
+/// As knownPoints, of the extents that choices go by from which no order follows.
+std::optional<int64_t> expectedPoints(AxesOp op, llvm::ArrayRef<unsigned> axes);
+/// As knownPoints, where invariant sizes are 1.
+std::optional<int64_t> leastPoints(AxesOp op, llvm::ArrayRef<unsigned> axes);
 
 } // namespace tegula::tgl
 

@@ -5,9 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/tgl/Invariance.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Remarks.h"
 #include "passes/Passes.h"
 #include "strategies/StatementMatches.h"
+#include "strategies/contraction/plan/TensorTile.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -17,6 +20,18 @@ namespace tegula {
 #define GEN_PASS_DEF_SCHEDULEPASS
 #include "passes/Passes.h.inc"
 } // namespace tegula
+
+/// Rounds what the statement computes as it is written. Whether a product and a sum become one
+/// instruction follows from where code for a tile's shape puts them.
+static void keepRoundings(ParallelOp op) {
+  op->walk([](arith::ArithFastMathInterface each) {
+    auto given = each.getFastMathFlagsAttr();
+    if (given && bitEnumContainsAny(given.getValue(), arith::FastMathFlags::contract))
+      each->setAttr(each.getFastMathAttrName(),
+                    arith::FastMathFlagsAttr::get(
+                        each->getContext(), given.getValue() & ~arith::FastMathFlags::contract));
+  });
+}
 
 namespace {
 struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>>, MatchingPass {
@@ -60,6 +75,8 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>>, Mat
       isTaken = true;
       ++strategy.counterIn(counts);
       op->setAttr(strategy.attributeName(), (*match)->attribute());
+      if (TensorTile::of(op) && !Invariance::of(op).isFree()) // launches have several shapes
+        keepRoundings(op);
       matches->keep(std::move(*match));
     }
     if (!isTaken) {

@@ -364,6 +364,15 @@ struct SplitTileLoopsPass : Counted<tegula::impl::SplitTileLoopsPassBase<SplitTi
     return other->extent >= longLoop && 2 * blocks <= multiprocessors;
   }
 
+  /// Parts of the loop where the number of blocks is an invariant size's: a function of the loop
+  /// alone. Of few blocks each part is to be a block's, and of many, which need no parts, their
+  /// partial results (8 heads of 128: 8 KB written and read) are to be few beside what a part reads
+  /// (256 keys and values of 128 numbers of 16 bits: 128 KB).
+  static int64_t numInvariantParts(int64_t extent, int64_t rows) {
+    constexpr int64_t ofRow = 32, fewRows = 8;
+    return std::max<int64_t>(extent / (ofRow * std::max(rows, fewRows)), 1);
+  }
+
   /// Parts of the loop, for blocks that fill the machine several times: those whose stretch masks
   /// or data leave empty end at once. A part pays for its partial results, and the merge for its
   /// launch, if parts are long; few blocks are divided further until each multiprocessor has one.
@@ -423,7 +432,8 @@ struct SplitTileLoopsPass : Counted<tegula::impl::SplitTileLoopsPassBase<SplitTi
         !canMergeEnd(plan, *states))
       return;
     int64_t extent = *end - *origin;
-    int64_t parts = numParts(*plan.blocks, extent, multiprocessors);
+    int64_t parts = plan.hasInvariantBlocks ? numInvariantParts(extent, plan.numRows)
+                                            : numParts(*plan.blocks, extent, multiprocessors);
     if (parts < 2)
       return;
     constexpr int64_t tile = 64; // or half of it, of FewRowsShape

@@ -119,3 +119,86 @@ tgl.kernel @double(%a: !tgl.tensor<[M, K], f64> {tgl.name = "a", tgl.role = "in"
     }
   }
 }
+
+// Rows are a size of which no order may be a function. The class tells how many there are: tiles are narrow, and sums whole; what
+// stands behind the product is rounded as it is written.
+// CHECK-LABEL: tgl.kernel @few_invariant
+// CHECK: tile = {shape = array<i64: 64, 32>, splits = 1 : i64, warpgroups = true
+// CHECK: arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK-NOT: fastmath<contract>
+// CHECK: tgl.kernel @many_invariant
+tgl.kernel @few_invariant(%a: !tgl.tensor<[M, 4096], bf16> {tgl.name = "a", tgl.role = "in"},
+                          %b: !tgl.tensor<[4096, 4096], bf16> {tgl.name = "b", tgl.role = "in"},
+                          %c: !tgl.tensor<[M, 4096], f32> {tgl.name = "c", tgl.role = "out"})
+    sizes [M = 0 : 0] attributes {invariant = ["M"], invariant_classes = {M = 16 : i64}} {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to M, %j = 0 to 4096) {
+      %s = tgl.reduce sum (%k = 0 to 4096) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[M, 4096], bf16>
+        %y = tgl.read %b[%j, %k] : !tgl.tensor<[4096, 4096], bf16>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      %d = arith.addf %s, %s fastmath<contract> : f32
+      tgl.write %d, %c[%i, %j] : f32, !tgl.tensor<[M, 4096], f32>
+    }
+  }
+}
+
+// The same instruction for many rows, without a class for as many as are planned.
+// CHECK: tile = {shape = array<i64: 128, 256>, splits = 1 : i64, warpgroups = true
+tgl.kernel @many_invariant(%a: !tgl.tensor<[M, 4096], bf16> {tgl.name = "a", tgl.role = "in"},
+                           %b: !tgl.tensor<[4096, 4096], bf16> {tgl.name = "b", tgl.role = "in"},
+                           %c: !tgl.tensor<[M, 4096], f32> {tgl.name = "c", tgl.role = "out"})
+    sizes [M = 0 : 0] attributes {invariant = ["M"]} {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to M, %j = 0 to 4096) {
+      %s = tgl.reduce sum (%k = 0 to 4096) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[M, 4096], bf16>
+        %y = tgl.read %b[%j, %k] : !tgl.tensor<[4096, 4096], bf16>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[M, 4096], f32>
+    }
+  }
+}
+
+// Sums of f32 are in parts, a function of the other sizes: few rows give each to a block, many walk them.
+// CHECK-LABEL: tgl.kernel @few_parts
+// CHECK: tile = {parts = 4 : i64, shape = array<i64: 16, {{[0-9]+}}>, splits = 4 : i64, warpgroups = false
+tgl.kernel @few_parts(%a: !tgl.tensor<[M, 4096], f32> {tgl.name = "a", tgl.role = "in"},
+                      %b: !tgl.tensor<[4096, 4096], f32> {tgl.name = "b", tgl.role = "in"},
+                      %c: !tgl.tensor<[M, 4096], f32> {tgl.name = "c", tgl.role = "out"})
+    sizes [M = 0 : 0] attributes {invariant = ["M"], invariant_classes = {M = 16 : i64}} {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to M, %j = 0 to 4096) {
+      %s = tgl.reduce sum (%k = 0 to 4096) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[M, 4096], f32>
+        %y = tgl.read %b[%j, %k] : !tgl.tensor<[4096, 4096], f32>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[M, 4096], f32>
+    }
+  }
+}
+
+// CHECK-LABEL: tgl.kernel @many_parts
+// CHECK: tile = {parts = 4 : i64, shape = array<i64: 128, {{[0-9]+}}>, splits = 1 : i64, warpgroups = false
+tgl.kernel @many_parts(%a: !tgl.tensor<[M, 4096], f32> {tgl.name = "a", tgl.role = "in"},
+                       %b: !tgl.tensor<[4096, 4096], f32> {tgl.name = "b", tgl.role = "in"},
+                       %c: !tgl.tensor<[M, 4096], f32> {tgl.name = "c", tgl.role = "out"})
+    sizes [M = 0 : 0] attributes {invariant = ["M"], invariant_classes = {M = 4096 : i64}} {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to M, %j = 0 to 4096) {
+      %s = tgl.reduce sum (%k = 0 to 4096) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[M, 4096], f32>
+        %y = tgl.read %b[%j, %k] : !tgl.tensor<[4096, 4096], f32>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[M, 4096], f32>
+    }
+  }
+}

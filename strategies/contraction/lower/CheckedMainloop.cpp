@@ -21,41 +21,74 @@ static Value *isFinite(IRBuilderBase &b, Value *sum) {
                          ConstantFP::getInfinity(sum->getType()));
 }
 
+CheckedMainloop::Accumulators
+CheckedMainloop::sumParts(unsigned number, function_ref<Accumulators(MmaProduct &product)> ofPart) {
+  auto sumPart = [&] {
+    MmaProduct product = mma.makeMmaProduct(number);
+    return ofPart(product);
+  };
+  if (tile.splits == tile.sumParts())
+    return sumPart();
+  e.keepNextLoopRolled = true;
+  SmallVector<Value *> zeros(tile.rows * tile.columns / numbers.threads(), zeroAccumulator());
+  return e.emitLoop(
+      i64(0), i64(tile.parts), i64(1), zeros,
+      [&](Value *part, ArrayRef<Value *> before) {
+        context.split = part;
+        Accumulators sums = sumPart();
+        barrier(); // the next part's first stages go where its last are
+        for (auto [sum, total] : zip_equal(sums, before))
+          sum = addAccumulators(total, sum);
+        return sums;
+      },
+      "part");
+}
+
+/// By warps.
+void CheckedMainloop::emitMma(unsigned number, unsigned base, function_ref<void()> afterExact) {
+  const ProductOperands &how = products[number];
+  bool hasTerms = how.a.terms + how.b.terms > 2;
+  Accumulators fast = sumParts(number, [&](MmaProduct &product) {
+    context.note(product);
+    return mma.mmaMainloop(product, Path::Fast);
+  });
+  if (!hasTerms) {
+    barrier(); // shared memory is free once all have summed up
+    return mma.storeAccumulators(fast, base);
+  }
+  Value *isInaccurate = accuracy.isAnyNotFinite(fast); // waits for all
+  // What a sum is may depend on others of the tile only where no size has to be invariant. Of a sum
+  // in parts those that are finite stay, by whichever block they are added.
+  bool isFree = tgl::Invariance::of(tgl::ParallelOp(numbers.plan.op)).isFree();
+  bool keepsParts = !isFree && tile.splits < tile.sumParts();
+  auto again = [&] {
+    return sumParts(number, [&](MmaProduct &product) {
+      Accumulators before = fast;
+      if (keepsParts) {
+        before = mma.mmaMainloop(product, Path::Fast);
+        barrier();
+      }
+      Accumulators exact = mma.mmaMainloop(product, Path::Exact);
+      barrier();
+      for (auto [sum, its] : zip_equal(exact, before))
+        if (!isFree)
+          sum = b.CreateSelect(isFinite(b, its), its, sum);
+      return exact;
+    });
+  };
+  mma.storeAccumulators(e.emitIfElse(isInaccurate, again, fast), base);
+  if (afterExact)
+    e.emitIf(isInaccurate, [&] {
+      barrier();
+      afterExact();
+    });
+}
+
 /// `afterExact`: where they are not, or may not be, once they have been stored.
 void CheckedMainloop::emitCheckedMainloop(unsigned number, function_ref<void()> afterExact) {
-  MmaProduct product = mma.makeMmaProduct(number);
   unsigned base = here.accumulatorsBase(number);
-  bool hasTerms = product.a.how->terms + product.b.how->terms > 2;
-  // Shared memory is free once all have summed up.
-  auto emitPath = [&](Path path) {
-    Accumulators accumulators = mma.mmaMainloop(product, path);
-    barrier();
-    return accumulators;
-  };
-  auto recompute = [&] {
-    barrier();
-    afterExact();
-  };
-  if (!numbers.usesWgmma()) {
-    context.note(product);
-    if (!hasTerms)
-      return mma.storeAccumulators(emitPath(Path::Fast), base);
-    Accumulators accumulators = mma.mmaMainloop(product, Path::Fast);
-    Value *isInaccurate = accuracy.isAnyNotFinite(accumulators); // waits for all
-    // What a sum is may depend on others of the tile only where no size has to be invariant.
-    bool isFree = tgl::Invariance::of(tgl::ParallelOp(numbers.plan.op)).isFree();
-    auto again = [&] {
-      Accumulators exact = emitPath(Path::Exact);
-      for (auto [sum, fast] : zip_equal(exact, accumulators))
-        if (!isFree)
-          sum = b.CreateSelect(isFinite(b, fast), fast, sum);
-      return exact;
-    };
-    mma.storeAccumulators(e.emitIfElse(isInaccurate, again, accumulators), base);
-    if (afterExact)
-      e.emitIf(isInaccurate, recompute);
-    return;
-  }
+  if (!numbers.usesWgmma())
+    return emitMma(number, base, afterExact);
   WgmmaProduct wgmma = wgmmaLoads.makeWgmmaProduct(number);
   context.note(wgmma);
   AccuracyFlags flags;
@@ -75,8 +108,13 @@ void CheckedMainloop::emitCheckedMainloop(unsigned number, function_ref<void()> 
       accuracy.recomputeFlagged(wgmma, flags, base);
   });
   e.emitIf(flags.isInaccurate, [&] {
-    mma.storeAccumulators(emitPath(Path::Exact), base);
-    if (afterExact)
-      recompute();
+    MmaProduct product = mma.makeMmaProduct(number);
+    Accumulators exact = mma.mmaMainloop(product, Path::Exact);
+    barrier(); // shared memory is free once all have summed up
+    mma.storeAccumulators(exact, base);
+    if (afterExact) {
+      barrier();
+      afterExact();
+    }
   });
 }

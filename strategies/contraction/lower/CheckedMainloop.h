@@ -29,6 +29,12 @@ public:
   void emitCheckedMainloop(unsigned number, llvm::function_ref<void()> afterExact = nullptr);
 
 private:
+  /// The block's sums as `ofPart` makes them: of its part, or of all parts, each from 0, added up
+  /// in order.
+  Accumulators sumParts(unsigned number,
+                        llvm::function_ref<Accumulators(MmaProduct &product)> ofPart);
+  void emitMma(unsigned number, unsigned base, llvm::function_ref<void()> afterExact);
+
   MmaMainloop mma;
   AccuracyCheck accuracy;
   WgmmaLoads wgmmaLoads;

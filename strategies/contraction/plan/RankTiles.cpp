@@ -31,6 +31,8 @@ struct Candidate {
   double half, single, rounded,
       bytes; // with 16-bit operands, f32, f32 that may be rounded, bytes; 0: not for such
   bool warpgroups = false, prepacked = false;
+  /// For sums that may not be split: where there are few rows, columns that keep a device busy.
+  bool unsplit = false;
 };
 } // namespace
 
@@ -62,6 +64,11 @@ static constexpr Candidate candidates[] = {
     {32, 128, 1, 4, 0.35, 0.55, 0.33, 0.2},
     {128, 16, 4, 1, 0.2, 0.35, 0.21, 0.12},
     {16, 128, 1, 4, 0.2, 0.35, 0.21, 0.12},
+    // Not measured: a warpgroup's 64 rows take as long with fewer columns.
+    {64, 64, 4, 1, 0.75, 0, 0, 0, true, false, true},
+    {64, 32, 4, 2, 0.5, 0, 0, 0, true, false, true},
+    {64, 16, 4, 1, 0.3, 0, 0, 0, true, false, true},
+    {16, 64, 1, 4, 0.15, 0.26, 0.15, 0.1, false, false, true},
 };
 
 /// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their
@@ -117,7 +124,7 @@ std::vector<std::string> tegula::tensorTileNames() {
     names.push_back(tileOf(candidate, 1).name());
     if (candidate.prepacked)
       names.push_back(tileOf(candidate, 1, /*shifted=*/true).name());
-    else if (candidate.warpgroups) {
+    else if (candidate.warpgroups && !candidate.unsplit) {
       names.push_back(tailTileOf(candidate).name());
       if (candidate.single)
         names.push_back(termTileOf(candidate, 1).name());
@@ -255,8 +262,11 @@ namespace {
 /// The tiles that a contraction can have, with the clocks that each takes.
 class TileRanking {
 public:
-  TileRanking(const ContractionPlan &plan, ArrayRef<ProductOperands> products)
-      : plan(plan), products(products), axes(axesOfOp(tgl::ParallelOp(plan.op))) {}
+  TileRanking(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+              tgl::PointsOf *pointsOf)
+      : plan(plan), products(products), pointsOf(pointsOf),
+        axes(axesOfOp(tgl::ParallelOp(plan.op))),
+        isFree(tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree()) {}
 
   /// Sums up the products; false where a size is not known.
   bool addProducts();
@@ -267,6 +277,9 @@ public:
   /// Leaves out shapes by which the order of a sum depends on where in a tile or in the grid its
   /// element is, or on what is in the tile.
   void keepInvariant();
+  /// Leaves out shapes of the other instruction: warps' products are not shown to have the bits of
+  /// warpgroups'.
+  void keepInstruction(bool warpgroups);
   /// The same where each of few lines reads the whole other side.
   std::string whyNotRanked() const;
 
@@ -282,7 +295,9 @@ private:
 
   const ContractionPlan &plan;
   ArrayRef<ProductOperands> products;
+  tgl::PointsOf *pointsOf;
   tgl::AxesOp axes;
+  bool isFree;
   const TargetInfo card = TargetInfo::measured();
   int64_t rows = 0, columns = 0, batch = 0;
   /// Points of all sums, and of the shortest.
@@ -297,6 +312,7 @@ private:
   PrepackedCost prepacked;
   double longerBytes = 0, fromMemory = 0, rate = 0;
   bool hasFewScalarLoads = false, streams = false;
+  int64_t invariantParts = 0; ///< of each sum; 0: sums are whole
 
   std::string shape() const {
     return (Twine(rows) + " x " + Twine(columns) + " results of " + Twine(summed) + " products")
@@ -308,6 +324,7 @@ private:
   double speedOf(const Candidate &candidate) const;
   void rank(const Candidate &candidate, double speed);
   void rankTerms(const Candidate &candidate);
+  int64_t numInvariantParts() const;
   void rankHalo(const Candidate &candidate, double speed, const HaloCost &halo);
   double clocksOf(const Candidate &candidate, double speed, int64_t tiles, int64_t steps,
                   int64_t splits) const;
@@ -316,9 +333,9 @@ private:
 } // namespace
 
 bool TileRanking::addProducts() {
-  std::optional<int64_t> knownRows = tgl::plannedPoints(axes, plan.rows),
-                         knownColumns = tgl::plannedPoints(axes, plan.columns),
-                         knownBatch = tgl::plannedPoints(axes, plan.batch);
+  std::optional<int64_t> knownRows = pointsOf(axes, plan.rows),
+                         knownColumns = pointsOf(axes, plan.columns),
+                         knownBatch = pointsOf(axes, plan.batch);
   bool known = knownRows && knownColumns && knownBatch;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
     tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
@@ -375,7 +392,6 @@ void TileRanking::prepare() {
     addTermStaging();
   // A prepacked sum may have another order, in which blocks of one scale do not follow each other.
   // Where operands are prepacked is counted in sizes that are known.
-  bool isFree = tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree();
   prepacked.isAllowed = isFree && !((allHalf || allBytes) && allVectors) && !hasScales(plan) &&
                         canUseWgmma(plan, products, /*packed=*/true);
   if (prepacked.isAllowed)
@@ -394,6 +410,28 @@ void TileRanking::prepare() {
   streams = allHalf && allVectors;
   fromMemory = minStreamedClocks(products, rows, columns, summed, batch);
   rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
+  invariantParts = numInvariantParts();
+}
+
+/// Warps that split f32 take long for a step, so that few rows want parts of sums for all
+/// multiprocessors. A function of what does not change with the batch: many rows, of which a block
+/// adds up all parts, have as many. They pay for filling the ring again, so parts are long.
+int64_t TileRanking::numInvariantParts() const {
+  constexpr int64_t shortestPart = 512, fewRows = 16, manyColumns = 128, most = 16;
+  if (isFree || allHalf || allBytes)
+    return 0;
+  std::optional<int64_t> leastRows = tgl::leastPoints(axes, plan.rows),
+                         leastColumns = tgl::leastPoints(axes, plan.columns),
+                         leastBatch = tgl::leastPoints(axes, plan.batch);
+  if (!leastRows || !leastColumns || !leastBatch)
+    return 0;
+  auto tiles = [&](int64_t ofRows, int64_t ofColumns) {
+    return divideCeil(*leastRows, ofRows) * divideCeil(*leastColumns, ofColumns);
+  };
+  int64_t fewest = std::min(tiles(fewRows, manyColumns), tiles(manyColumns, fewRows)) * *leastBatch;
+  int64_t parts = std::min(
+      {device::multiprocessors / std::max<int64_t>(fewest, 1), shortest / shortestPart, most});
+  return parts > 1 ? parts : 0;
 }
 
 /// What bringing elements takes that are to be terms, or beside terms: copies are under way while
@@ -432,6 +470,16 @@ double TileRanking::speedOf(const Candidate &candidate) const {
   if (!isAllowed || (isLarge && !candidate.prepacked && !allVectors))
     return 0;
   if (hasScales(plan) && candidate.rows * candidate.columns > maxScaledElements)
+    return 0;
+  if (candidate.unsplit && isFree)
+    return 0;
+  // Lines along columns have 64 of them, which are one warpgroup's (WgmmaSharedLayout).
+  constexpr int64_t lineColumns = 64, warpsOfGroup = 4, rowsOfGroup = 64;
+  int64_t groups = candidate.warpRows * candidate.warpColumns / warpsOfGroup;
+  int64_t columnsOfGroup =
+      candidate.columns * (candidate.rows / rowsOfGroup) / std::max<int64_t>(groups, 1);
+  if (candidate.warpgroups && columnsOfGroup % lineColumns &&
+      llvm::any_of(products, [](const ProductOperands &each) { return !each.b.kMajor; }))
     return 0;
   // The accumulators of all products but one wait in shared memory.
   if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024 ||
@@ -484,6 +532,17 @@ void TileRanking::rank(const Candidate &candidate, double speed) {
   int64_t maxParts =
       divideCeil(shortest, int64_t(allBytes ? 128 : 64)); // each with something of each sum
   int64_t most = std::clamp<int64_t>(std::min(steps / 8, maxParts), 1, device::multiprocessors);
+  if (invariantParts && !candidate.warpgroups) {
+    constexpr double ofPart = 2000; // the ring is filled again
+    double waves = divideCeil(tiles, device::multiprocessors);
+    for (int64_t splits : {int64_t(1), invariantParts}) {
+      TensorTile tile = tileOf(candidate, splits);
+      tile.parts = invariantParts;
+      double refilled = splits == 1 ? ofPart * invariantParts * waves : 0;
+      ranked.push_back({tile, clocksOf(candidate, speed, tiles, steps, splits) + refilled});
+    }
+    return;
+  }
   if (std::optional<HaloCost> halo =
           candidate.prepacked ? haloCost(plan, products, candidate) : std::nullopt)
     rankHalo(candidate, speed, *halo);
@@ -537,9 +596,9 @@ void TileRanking::rankAll() {
     TensorTile joint = tileOf(candidate, 1), chained = joint;
     joint.joint = products.size();
     chained.chained = true;
-    if (isJoint)
+    if (isJoint && !candidate.unsplit)
       rankShared(joint, candidate.half);
-    if (isChained)
+    if (isChained && !candidate.unsplit)
       rankShared(chained, candidate.half);
     if (mayUseTerms && candidate.warpgroups && !candidate.prepacked && candidate.single)
       rankTerms(candidate);
@@ -548,15 +607,20 @@ void TileRanking::rankAll() {
                     [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
 }
 
-/// The last wave of tiles is cut along K; whether blocks that share a sum exchange it in a cluster
-/// depends on how many tiles there are; the accuracy check of warpgroups lets a tile's rows be
-/// computed again together.
+/// The last wave of tiles is cut along K; how many blocks share a sum, and whether they exchange it
+/// in a cluster, depends on how many tiles there are; the accuracy check of warpgroups lets a
+/// tile's rows be computed again together; tiles of joint products are not held against others yet.
 void TileRanking::keepInvariant() {
   bool isChecked = products.front().type == MmaType::TF32;
   llvm::erase_if(ranked, [&](const RankedTile &one) {
     const TensorTile &tile = one.tile;
-    return tile.tail || tile.splits > 1 || (isChecked && tile.warpgroups);
+    return tile.tail || tile.joint > 1 || (tile.splits > 1 && !tile.parts) ||
+           (isChecked && tile.warpgroups);
   });
+}
+
+void TileRanking::keepInstruction(bool warpgroups) {
+  llvm::erase_if(ranked, [&](const RankedTile &one) { return one.tile.warpgroups != warpgroups; });
 }
 
 std::string TileRanking::whyNotRanked() const {
@@ -573,7 +637,7 @@ std::string TileRanking::whyNotRanked() const {
 
 SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
                                           ArrayRef<ProductOperands> products, Mismatch *why) {
-  TileRanking ranking(plan, products);
+  TileRanking ranking(plan, products, tgl::plannedPoints);
   if (!ranking.addProducts()) // of all sizes something for the middle
     return {RankedTile{TensorTile{64, 64, 2, 2, 1}, 0}};
   std::string reason = ranking.whyNoTile();
@@ -588,6 +652,20 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan,
   if (why)
     *why = {reason, "", plan.op, false};
   return {};
+}
+
+SmallVector<RankedTile> tegula::rankTilesOfClass(TensorProduct &product, Mismatch *why) {
+  SmallVector<RankedTile> planned = rankTiles(product.plan, product.operands, why);
+  if (planned.empty() || tgl::Invariance::of(tgl::ParallelOp(product.plan.op)).isFree())
+    return planned;
+  product.operands = *describeOperands(product.plan, tgl::expectedPoints);
+  TileRanking ranking(product.plan, product.operands, tgl::expectedPoints);
+  if (!ranking.addProducts())
+    return planned;
+  ranking.rankAll();
+  ranking.keepInvariant();
+  ranking.keepInstruction(planned.front().tile.warpgroups);
+  return std::move(ranking.ranked);
 }
 
 SmallVector<RankedTile> tegula::rankTiles(tgl::ParallelOp op, Mismatch *why) {

@@ -13,6 +13,7 @@
 #include "strategies/contraction/plan/FactorRange.h"
 #include "strategies/contraction/plan/TensorTile.h"
 
+#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -164,7 +165,8 @@ static MmaType exactType(const ContractionOperand &row, const ContractionOperand
   return row.fitsBF16 && column.fitsBF16 ? MmaType::BF16 : MmaType::TF32;
 }
 
-Matched<SmallVector<ProductOperands>> tegula::describeOperands(const ContractionPlan &plan) {
+Matched<SmallVector<ProductOperands>> tegula::describeOperands(const ContractionPlan &plan,
+                                                               tgl::PointsOf *pointsOf) {
   bool isInteger = plan.element.isInteger(32);
   if (!plan.element.isF32() && !isInteger)
     return Mismatch{"the sums are of f64, which tensor cores do not add up here", "", plan.op};
@@ -189,7 +191,8 @@ Matched<SmallVector<ProductOperands>> tegula::describeOperands(const Contraction
     auto map = [&](ContractionOperand &operand, const ContractionSide &side,
                    ArrayRef<unsigned> lines) {
       if (operand.staging == Staging::Vectors && operands.type != MmaType::TF32)
-        operand.tma = planTmaOperand(plan, reduce, side, lines, operand.read, operand.kMajor);
+        operand.tma =
+            planTmaOperand(plan, reduce, side, lines, operand.read, operand.kMajor, pointsOf);
     };
     map(operands.a, product.a, plan.rows);
     map(operands.b, product.b, plan.columns);
@@ -220,13 +223,32 @@ static bool hasChannelVectors(const ContractionSide &side, tgl::AxesOp summed) {
   return side.collapsesSum || longAxes <= 1 || (extent && *extent % run == 0);
 }
 
+/// Whether the dim, which is not a number, is not 0 where the statement has points: it is the
+/// extent of an axis, or a multiple of such.
+static bool isNonZeroWherePointsAre(const IndexExpr &dim, tgl::AxesOp axes) {
+  auto isExtent = [&](const IndexExpr &expr) {
+    return llvm::any_of(llvm::seq<unsigned>(0, axes.getAxes().size()), [&](unsigned axis) {
+      tgl::AxisRange range = tgl::getAxisRange(axes, axis);
+      return range.hi - range.lo == ValueExpr(expr);
+    });
+  };
+  return isExtent(dim) || (dim.terms().size() == 1 && dim.terms().front().coefficient > 0 &&
+                           llvm::all_of(dim.variables(), [&](const IndexVar &var) {
+                             return var.isSymbol() && isExtent(IndexExpr::symbol(var.name()));
+                           }));
+}
+
 /// Whether there is a first element, from which those that do not exist are read.
-static bool hasElements(const ContractionOperand &operand) {
+static bool hasElements(const ContractionPlan &plan, const ContractionOperand &operand) {
   if (!operand.isPlain)
     return true;
+  tgl::Invariance invariance = tgl::Invariance::of(tgl::ParallelOp(plan.op));
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(),
-                      [](tgl::IndexExprAttr dim) {
+                      [&](tgl::IndexExprAttr dim) {
                         std::optional<int64_t> extent = dim.getExpr().asConstant();
+                        if (!extent && isNonZeroWherePointsAre(dim.getExpr(), axes))
+                          extent = invariance.planned(dim.getExpr()).asConstant();
                         return extent && *extent > 0;
                       });
 }
@@ -260,19 +282,19 @@ bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> 
     if (isSingle && !isOrdered &&
         !(hasChannelVectors(product.a, summed) && hasChannelVectors(product.b, summed)))
       return false;
-    return points && *points > 0 && hasElements(operands.a) && hasElements(operands.b);
+    return points && *points > 0 && hasElements(plan, operands.a) && hasElements(plan, operands.b);
   });
 }
 
 bool tegula::canUseBF16Terms(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
-  return llvm::all_of(llvm::zip_equal(plan.products, products), [](auto both) {
+  return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
     auto &[product, operands] = both;
     std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
     const ContractionOperand &exact = operands.a.isExact ? operands.a : operands.b,
                              &other = operands.a.isExact ? operands.b : operands.a;
     return operands.type == MmaType::TF32 && !operands.isRounded && !product.scales &&
-           exact.fitsBF16 && !other.isExact && points && *points > 0 && hasElements(operands.a) &&
-           hasElements(operands.b);
+           exact.fitsBF16 && !other.isExact && points && *points > 0 && hasElements(plan, operands.a) &&
+           hasElements(plan, operands.b);
   });
 }
 

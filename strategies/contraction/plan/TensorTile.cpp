@@ -23,7 +23,8 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
     if (isSet)
       entries.push_back(builder.getNamedAttr(name, builder.getBoolAttr(true)));
   for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster),
-                             std::pair("joint", joint > 1 ? joint : 0), std::pair("terms", terms)})
+                             std::pair("joint", joint > 1 ? joint : 0), std::pair("terms", terms),
+                             std::pair("parts", parts)})
     if (value)
       entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
   return builder.getDictionaryAttr(entries);
@@ -50,7 +51,7 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
                     warps[1],         splits.getInt(),  isSet("warpgroups"),
                     isSet("packed"),  isSet("shifted"), isSet("tail"),
                     number("stages"), number("raster"), std::max<int64_t>(number("joint"), 1),
-                    isSet("chained"), number("terms")};
+                    isSet("chained"), number("terms"), number("parts")};
 }
 
 /// The first with the name, else the first.

@@ -59,7 +59,8 @@ struct ProductOperands {
 
 /// Describes the operands of each product of the plan; nothing if tensor cores cannot multiply
 /// them.
-Matched<llvm::SmallVector<ProductOperands>> describeOperands(const ContractionPlan &plan);
+Matched<llvm::SmallVector<ProductOperands>>
+describeOperands(const ContractionPlan &plan, tgl::PointsOf *pointsOf = tgl::plannedPoints);
 
 /// A statement whose products tensor cores can multiply.
 struct TensorProduct {
@@ -121,6 +122,10 @@ struct TensorTile {
   int64_t terms = 0;
   /// They hold an f32 whole: three times 8 bits.
   static constexpr int64_t bf16Terms = 3;
+  /// Parts of each sum, added up in order: by `splits` blocks, as many, or by one, one after the
+  /// other. 0: as many as `splits`, which are added up in a cluster where that is faster.
+  int64_t parts = 0;
+  int64_t sumParts() const { return parts ? parts : splits; }
 
   /// Columns of the statement that the tile computes.
   int64_t statementColumns() const { return columns / joint; }
@@ -155,6 +160,10 @@ llvm::SmallVector<RankedTile> rankTiles(const ContractionPlan &plan,
                                         llvm::ArrayRef<ProductOperands> products,
                                         Mismatch *why = nullptr);
 llvm::SmallVector<RankedTile> rankTiles(tgl::ParallelOp op, Mismatch *why = nullptr);
+/// As rankTiles. In a kernel with `invariant` what these tell of M is the same for all M; here
+/// tiles are ranked for the class that its code is for, those alone whose sums have the order that
+/// the first of rankTiles gives them, and operands have its extents.
+llvm::SmallVector<RankedTile> rankTilesOfClass(TensorProduct &product, Mismatch *why = nullptr);
 
 /// The entry of PipelineOptions::tensorTile for statement `statement` among those that can have
 /// tiles.

@@ -181,8 +181,8 @@ unsigned TileMemory::minEpilogueRows(unsigned interleavedRows) const {
 }
 
 void TileMemory::useClusterReduceWhereFits(std::optional<int64_t> tiles, unsigned interleavedRows) {
-  reducesInCluster =
-      tile.splits > 1 && tile.rows % (tile.splits * minEpilogueRows(interleavedRows)) == 0;
+  reducesInCluster = tile.splits > 1 && !tile.parts &&
+                     tile.rows % (tile.splits * minEpilogueRows(interleavedRows)) == 0;
   reducesInCluster = reducesInCluster && clustersFit(tiles);
 }
 

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/plan/TmaOperand.h"
 
-#include "ir/tgl/Invariance.h"
 #include "ir/tgl/TglUtils.h"
 
 using namespace llvm;
@@ -28,9 +27,9 @@ static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op);
 
 /// The axes `group` of `op` as one dim of `offset`, where they are one.
 static std::optional<Dim> dimOf(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
-                                const tgl::ValueExpr &offset) {
+                                const tgl::ValueExpr &offset, tgl::PointsOf *pointsOf) {
   // Of a size that is invariant what choices go by: descriptors get the extents of the launch.
-  std::optional<int64_t> points = tgl::plannedPoints(op, group);
+  std::optional<int64_t> points = pointsOf(op, group);
   if (!points || *points < 1 || *points > maxExtent)
     return std::nullopt;
   std::optional<unsigned> moving;
@@ -54,7 +53,7 @@ static std::optional<Dim> dimOf(tgl::AxesOp op, ArrayRef<unsigned> group, bool c
 std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tgl::ReduceOp reduce,
                                                  const ContractionSide &side,
                                                  ArrayRef<unsigned> lines, tgl::ReadOp read,
-                                                 bool kMajor) {
+                                                 bool kMajor, tgl::PointsOf *pointsOf) {
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op)), summed = axesOfOp(reduce);
   if (read.getFill())
     return std::nullopt;
@@ -66,8 +65,8 @@ std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tg
     return std::nullopt;
   int64_t elementBytes = read.getTensorType().getElementType().getIntOrFloatBitWidth() / 8;
   std::optional<Dim> ofSum = dimOf(summed, to_vector(seq<unsigned>(0, summed.getAxes().size())),
-                                   side.collapsesSum, offset);
-  std::optional<Dim> ofLines = dimOf(axes, lines, side.collapsesAxes, offset);
+                                   side.collapsesSum, offset, pointsOf);
+  std::optional<Dim> ofLines = dimOf(axes, lines, side.collapsesAxes, offset, pointsOf);
   if (!ofSum || !ofLines)
     return std::nullopt;
   auto [near, far] = kMajor ? std::pair(*ofSum, *ofLines) : std::pair(*ofLines, *ofSum);
@@ -88,7 +87,7 @@ std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tg
   if (!add(far))
     return std::nullopt;
   for (unsigned axis : plan.batch) {
-    std::optional<Dim> dim = dimOf(axes, {axis}, /*collapses=*/false, offset);
+    std::optional<Dim> dim = dimOf(axes, {axis}, /*collapses=*/false, offset, pointsOf);
     if (!dim)
       return std::nullopt;
     if (dim->extent == 1 || dim->step == 0) // all points of the batch have it in common

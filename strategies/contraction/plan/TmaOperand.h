@@ -14,6 +14,7 @@
 #ifndef TEGULA_STRATEGIES_CONTRACTION_PLAN_TMAOPERAND_H
 #define TEGULA_STRATEGIES_CONTRACTION_PLAN_TMAOPERAND_H
 
+#include "ir/tgl/Invariance.h"
 #include "strategies/contraction/plan/ContractionPlan.h"
 
 namespace tegula {
@@ -28,11 +29,11 @@ struct TmaOperand {
 };
 
 /// The TMA view of the operand that `read`, its only factor, reads: K-major or not. Nothing if its
-/// strides, extents or alignment rule TMA out, or are not known.
+/// strides, extents or alignment rule TMA out, or are not known. `pointsOf` tells extents.
 std::optional<TmaOperand> planTmaOperand(const ContractionPlan &plan, tgl::ReduceOp reduce,
                                          const ContractionSide &side,
                                          llvm::ArrayRef<unsigned> lines, tgl::ReadOp read,
-                                         bool kMajor);
+                                         bool kMajor, tgl::PointsOf *pointsOf);
 
 } // namespace tegula
 

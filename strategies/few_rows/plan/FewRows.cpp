@@ -250,6 +250,7 @@ private:
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       (used.contains(axes.getAxes()[axis]) ? others : plan.rows).push_back(axis);
     plan.blocks = tgl::plannedPoints(axes, others);
+    plan.hasInvariantBlocks = plan.blocks && !tgl::knownPoints(axes, others);
     std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows);
     plan.numRows = rows.value_or(0);
     return rows.has_value();

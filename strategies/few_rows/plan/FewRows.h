@@ -41,7 +41,8 @@ struct FewRowsPlan {
   tgl::ParallelOp op;
   llvm::SmallVector<unsigned> rows; ///< axes that share right factors, slowest first
   int64_t numRows = 1;
-  std::optional<int64_t> blocks; ///< points of the other axes
+  std::optional<int64_t> blocks;   ///< points of the other axes
+  bool hasInvariantBlocks = false; ///< whether that is what choices go by: Invariance.h
   tgl::TilesOp tiles;
   llvm::SmallVector<FewRowsProduct> products;
   int64_t maxColumns = 0; ///< of a nest or a sum that is not the tile's

@@ -118,13 +118,13 @@ Value *TileIndices::existsAt(tgl::ReduceOp reduce, const KLoop &sum, Value *k) {
 
 /// The block's step `number` (i64) among all of the sum.
 Value *TileIndices::stepInKLoop(const KLoop &sum, Value *number) {
-  if (tile.splits == 1)
+  if (tile.sumParts() == 1)
     return context.tailSlice
                ? b.CreateAdd(b.CreateMul(number, context.tailSlice->step), context.tailSlice->first)
                : number;
   Value *together = i64(sum.together);
   Value *turn =
-      b.CreateAdd(context.split, b.CreateMul(b.CreateUDiv(number, together), i64(tile.splits)));
+      b.CreateAdd(context.split, b.CreateMul(b.CreateUDiv(number, together), i64(tile.sumParts())));
   return b.CreateAdd(b.CreateMul(turn, together), b.CreateURem(number, together));
 }
 
@@ -142,13 +142,13 @@ KLoop TileIndices::makeKLoop(tgl::ReduceOp reduce, int64_t depth, const KOrder &
   int64_t inTurn = depth * together;
   sum.fits = !isPadded && known && *known % inTurn == 0;
   Value *turns = context.tailSlice ? context.tailSlice->stages : ceilDiv(sum.total, i64(inTurn));
-  if (tile.splits > 1) {
+  if (tile.sumParts() > 1) {
     // The first parts have one turn more where there is a rest. (With bounds (steps * split) /
     // splits one part of 33 was lost on an H200 where the dividend passed 65,535, though PTX and
     // emulator have it right.) Parts take turns: neighbours in memory are then read at about the
     // same time.
-    Value *each = b.CreateUDiv(turns, i64(tile.splits)),
-          *longer = b.CreateURem(turns, i64(tile.splits));
+    Value *each = b.CreateUDiv(turns, i64(tile.sumParts())),
+          *longer = b.CreateURem(turns, i64(tile.sumParts()));
     turns = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(context.split, longer), b.getInt64Ty()));
   }
   sum.steps = b.CreateMul(turns, i64(together));
