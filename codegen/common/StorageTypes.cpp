@@ -114,11 +114,11 @@ Value *StorageConverter::encodeSmall(Value *value, const Format &format) {
 }
 
 /// bf16, two neighbours at a time.
-Value *StorageConverter::encodePackedBF16(Value *value) {
-  value = toF32(value);
+Value *StorageConverter::encodePackedBF16(Value *value, unsigned nan) {
   auto pairOf = [&](Value *low, Value *high) {
-    return b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {high, low}),
-                           b.getInt32Ty());
+    Value *pair = b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {high, low}),
+                                  b.getInt32Ty());
+    return hasPackedMinimum ? mendPair(pair, low, high, nan) : pair;
   };
   auto *vector = dyn_cast<FixedVectorType>(value->getType());
   if (!vector)
@@ -133,6 +133,31 @@ Value *StorageConverter::encodePackedBF16(Value *value) {
   }
   Value *all = b.CreateBitCast(words, FixedVectorType::get(b.getInt16Ty(), alignTo(count, 2)));
   return count % 2 ? b.CreateShuffleVector(all, to_vector(seq<int>(0, count))) : all;
+}
+
+/// Two neighbours of bf16 in a word: the sign of each is that of its value, and of a nan all else is
+/// `nan`. The instruction makes 0x7fff of every nan, and no number has a magnitude between that of
+/// infinity and it. Signs of numbers are there already.
+Value *StorageConverter::mendPair(Value *pair, Value *low, Value *high, unsigned nan) {
+  auto bits = [&](Value *one) { return b.CreateBitCast(one, b.getInt32Ty()); };
+  auto *halves = FixedVectorType::get(b.getInt16Ty(), 2);
+  Value *bounded = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateBitCast(pair, halves),
+                                           ConstantInt::get(halves, nan));
+  constexpr unsigned upperHalves = 0x7632; // bytes, PTX ISA, "prmt"
+  Value *signs = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_prmt,
+                                   {bits(low), bits(high), b.getInt32(upperHalves)});
+  return b.CreateOr(b.CreateBitCast(bounded, b.getInt32Ty()), b.CreateAnd(signs, 0x80008000));
+}
+
+/// bf16 as a device loads it, two elements to a word: an instruction for each.
+Value *StorageConverter::decodeBF16Words(Value *raw) {
+  unsigned count = cast<FixedVectorType>(raw->getType())->getNumElements();
+  Value *words = b.CreateBitCast(raw, FixedVectorType::get(b.getInt32Ty(), count / 2));
+  SmallVector<int> inTurns;
+  for (unsigned word = 0; word < count / 2; ++word)
+    inTurns.append({int(word), int(count / 2 + word)});
+  Value *all = b.CreateShuffleVector(b.CreateShl(words, 16), b.CreateAnd(words, 0xffff0000), inTurns);
+  return b.CreateBitCast(all, like(raw, b.getFloatTy()));
 }
 
 /// PTX ISA, "cvt": .e4m3x2 and .e5m2x2 on sm_89 and newer.
@@ -219,6 +244,9 @@ Value *StorageConverter::decode(Value *raw, mlir::Type element) {
     return integer.isUnsigned() ? b.CreateZExt(raw, i32) : b.CreateSExt(raw, i32);
   }
   if (element.isBF16()) { // the upper half of an f32
+    auto *vector = dyn_cast<FixedVectorType>(raw->getType());
+    if (vector && vector->getNumElements() % 2 == 0 && hasPackedBF16Convert)
+      return decodeBF16Words(raw);
     Value *wide = b.CreateZExt(raw, like(raw, b.getInt32Ty()));
     return b.CreateBitCast(b.CreateShl(wide, 16), like(raw, b.getFloatTy()));
   }
@@ -239,11 +267,14 @@ Value *StorageConverter::encode(Value *value, mlir::Type element) {
   }
   if (element.isBF16() && hasPackedBF16Convert) {
     // The instruction makes 0x7fff of every nan; what is stored is the same on all machines.
-    Value *single = toF32(value), *bits = b.CreateBitCast(single, like(value, b.getInt32Ty()));
+    unsigned quiet = formatOf(element).nan;
+    Value *single = toF32(value), *packed = encodePackedBF16(single, quiet);
+    if (hasPackedMinimum)
+      return packed;
+    Value *bits = b.CreateBitCast(single, like(value, b.getInt32Ty()));
     Value *sign =
         b.CreateTrunc(b.CreateAnd(b.CreateLShr(bits, 16), 0x8000), like(value, b.getInt16Ty()));
-    Value *nan = b.CreateOr(sign, formatOf(element).nan);
-    return b.CreateSelect(b.CreateFCmpUNO(single, single), nan, encodePackedBF16(single));
+    return b.CreateSelect(b.CreateFCmpUNO(single, single), b.CreateOr(sign, quiet), packed);
   }
   if (hasF8Convert && !element.isBF16())
     return encodeF8Pairs(value, formatOf(element));

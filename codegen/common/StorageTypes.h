@@ -26,7 +26,8 @@ public:
   /// By the target's instructions where it has some: two f32 become bf16 by one, nan aside
   /// (`hasPackedBF16Convert`), or f8 (`hasF8`), and two f8 become f16.
   explicit StorageConverter(llvm::IRBuilder<> &b, const TargetInfo &target = TargetInfo())
-      : b(b), hasPackedBF16Convert(target.hasPackedBF16Convert), hasF8Convert(target.hasF8) {}
+      : b(b), hasPackedBF16Convert(target.hasPackedBF16Convert), hasF8Convert(target.hasF8),
+        hasPackedMinimum(target.capability >= 90) {}
 
   /// Storage bits to the element's compute type.
   llvm::Value *decode(llvm::Value *raw, mlir::Type element);
@@ -51,11 +52,14 @@ private:
   llvm::Value *toF32(llvm::Value *value);
   llvm::Value *decodeSmall(llvm::Value *raw, const Format &format);
   llvm::Value *encodeSmall(llvm::Value *value, const Format &format);
-  llvm::Value *encodePackedBF16(llvm::Value *value);
+  llvm::Value *encodePackedBF16(llvm::Value *value, unsigned nan);
+  llvm::Value *mendPair(llvm::Value *pair, llvm::Value *low, llvm::Value *high, unsigned nan);
+  llvm::Value *decodeBF16Words(llvm::Value *raw);
   llvm::Value *decodeF8Pairs(llvm::Value *raw, const Format &format);
   llvm::Value *encodeF8Pairs(llvm::Value *value, const Format &format);
   llvm::IRBuilder<> &b;
   bool hasPackedBF16Convert, hasF8Convert;
+  bool hasPackedMinimum; // PTX ISA, "min": .s16x2
 };
 
 } // namespace tegula
