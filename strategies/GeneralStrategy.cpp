@@ -18,6 +18,7 @@
 #include "passes/analysis/RegisterTiles.h"
 #include "strategies/Strategy.h"
 #include "strategies/contraction/plan/ContractionPlan.h"
+#include "support/Switches.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -247,6 +248,7 @@ public:
   StringRef attributeName() const override { return "mapping"; }
   bool isOptional() const override { return false; }
   bool isFor(const TargetInfo &) const override { return true; }
+  SmallVector<StringRef> switches() const override { return {shortFunctions}; }
   Match match(ParallelOp op, const ScheduleRequest &) const override { return restore(op); }
   Match restore(ParallelOp op) const override {
     return std::unique_ptr<StatementMatch>(std::make_unique<GeneralMatch>(op));

@@ -20,6 +20,9 @@ struct Switch {
   llvm::StringRef sentence; // what it does where it is not left out
 };
 
+/// Names that passes and strategies ask for.
+inline constexpr llvm::StringLiteral shortFunctions = "short-functions";
+
 /// Strategies in order of preference, then mechanisms by name.
 llvm::ArrayRef<Switch> switches();
 

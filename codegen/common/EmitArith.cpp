@@ -112,6 +112,8 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
   using Result = std::optional<MathFunction>;
   return TypeSwitch<mlir::Operation *, Result>(op)
       .Case<math::ExpOp>([](math::ExpOp exp) -> Result {
+        if (flagsOf(exp).approxFunc())
+          return MathFunction::ExpShort;
         return rangeOf(exp.getOperand()).high <= maxExpLow ? MathFunction::ExpLow
                                                            : MathFunction::Exp;
       })
@@ -123,8 +125,12 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
       .Case<math::SinOp>([](auto) -> Result { return MathFunction::Sin; })
       .Case<math::CosOp>([](auto) -> Result { return MathFunction::Cos; })
       .Case<math::TanOp>([](auto) -> Result { return MathFunction::Tan; })
-      .Case<math::TanhOp>([](auto) -> Result { return MathFunction::Tanh; })
-      .Case<math::ErfOp>([](auto) -> Result { return MathFunction::Erf; })
+      .Case<math::TanhOp>([](auto tanh) -> Result {
+        return flagsOf(tanh).approxFunc() ? MathFunction::TanhShort : MathFunction::Tanh;
+      })
+      .Case<math::ErfOp>([](auto erf) -> Result {
+        return flagsOf(erf).approxFunc() ? MathFunction::ErfShort : MathFunction::Erf;
+      })
       .Case<math::Log10Op>([](auto) -> Result { return MathFunction::Log10; })
       .Case<math::AsinOp>([](auto) -> Result { return MathFunction::Asin; })
       .Case<math::AcosOp>([](auto) -> Result { return MathFunction::Acos; })
@@ -145,16 +151,17 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
       .Default([](auto) -> Result { return std::nullopt; });
 }
 
-/// What is behind log1p(exp(-|x|)), a part of softplus, of log(sigmoid) and of logaddexp; null
-/// where `op` is none.
-static mlir::Value matchLog1pExp(mlir::Operation *op) {
+/// What is behind log1p(exp(-|x|)), a part of softplus, of log(sigmoid) and of logaddexp, and
+/// whether its exp may be approximate; null where `op` is none.
+static std::pair<mlir::Value, bool> matchLog1pExp(mlir::Operation *op) {
   auto operandOf = [](auto kind, mlir::Value value) {
     auto definition = value ? value.getDefiningOp<decltype(kind)>() : nullptr;
     return definition ? definition.getOperand() : mlir::Value();
   };
   auto log = dyn_cast<math::Log1pOp>(op);
   mlir::Value power = log ? operandOf(math::ExpOp(), log.getOperand()) : mlir::Value();
-  return operandOf(math::AbsFOp(), operandOf(arith::NegFOp(), power));
+  mlir::Value argument = operandOf(math::AbsFOp(), operandOf(arith::NegFOp(), power));
+  return {argument, argument && flagsOf(log.getOperand().getDefiningOp()).approxFunc()};
 }
 
 /// Instruction for a conversion to the op's result type, or 0.
@@ -223,7 +230,9 @@ void tegula::emitArith(ScalarEmitter &e, mlir::Operation *op) {
     operands.push_back(e.valueOf(operand));
   e.align(operands);
   IRBuilder<>::FastMathFlagGuard guard(b);
-  b.setFastMathFlags(flagsOf(op));
+  FastMathFlags flags = flagsOf(op);
+  flags.setApproxFunc(false); // LLVM would take div.approx.f32, which is 0 for large divisors
+  b.setFastMathFlags(flags);
   auto typeLike = [&](mlir::Type type) -> Type * {
     Type *scalar = e.typeOf(type);
     if (!operands.empty())
@@ -241,10 +250,10 @@ void tegula::emitArith(ScalarEmitter &e, mlir::Operation *op) {
     result = id == Intrinsic::maximum || id == Intrinsic::minimum
                  ? emitExtreme(b, id, operands[0], operands[1])
                  : b.CreateIntrinsic(operands[0]->getType(), id, operands);
-  } else if (mlir::Value argument = matchLog1pExp(op)) {
+  } else if (auto [argument, isShort] = matchLog1pExp(op); argument) {
     Value *value = e.valueOf(argument);
-    result =
-        b.CreateCall(getMathFunction(e.module, MathFunction::Log1pExp, value->getType()), value);
+    MathFunction function = isShort ? MathFunction::Log1pExpShort : MathFunction::Log1pExp;
+    result = b.CreateCall(getMathFunction(e.module, function, value->getType()), value);
   } else if (std::optional<MathFunction> function = functionOf(op)) {
     result = b.CreateCall(getMathFunction(e.module, *function, operands[0]->getType()), operands);
   } else if (unsigned opcode = castOpcode(op)) {

@@ -135,9 +135,9 @@ Value *StorageConverter::encodePackedBF16(Value *value, unsigned nan) {
   return count % 2 ? b.CreateShuffleVector(all, to_vector(seq<int>(0, count))) : all;
 }
 
-/// Two neighbours of bf16 in a word: the sign of each is that of its value, and of a nan all else is
-/// `nan`. The instruction makes 0x7fff of every nan, and no number has a magnitude between that of
-/// infinity and it. Signs of numbers are there already.
+/// Two neighbours of bf16 in a word: the sign of each is that of its value, and of a nan all else
+/// is `nan`. The instruction makes 0x7fff of every nan, and no number has a magnitude between that
+/// of infinity and it. Signs of numbers are there already.
 Value *StorageConverter::mendPair(Value *pair, Value *low, Value *high, unsigned nan) {
   auto bits = [&](Value *one) { return b.CreateBitCast(one, b.getInt32Ty()); };
   auto *halves = FixedVectorType::get(b.getInt16Ty(), 2);
@@ -156,7 +156,8 @@ Value *StorageConverter::decodeBF16Words(Value *raw) {
   SmallVector<int> inTurns;
   for (unsigned word = 0; word < count / 2; ++word)
     inTurns.append({int(word), int(count / 2 + word)});
-  Value *all = b.CreateShuffleVector(b.CreateShl(words, 16), b.CreateAnd(words, 0xffff0000), inTurns);
+  Value *all =
+      b.CreateShuffleVector(b.CreateShl(words, 16), b.CreateAnd(words, 0xffff0000), inTurns);
   return b.CreateBitCast(all, like(raw, b.getFloatTy()));
 }
 

@@ -16,6 +16,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <numbers>
 
 using namespace llvm;
 
@@ -30,6 +31,8 @@ StringRef toString(MathFunction function) {
     return "exp";
   case MathFunction::ExpLow:
     return "explow";
+  case MathFunction::ExpShort:
+    return "expshort";
   case MathFunction::Exp2:
     return "exp2";
   case MathFunction::Expm1:
@@ -42,6 +45,8 @@ StringRef toString(MathFunction function) {
     return "log1p";
   case MathFunction::Log1pExp:
     return "log1pexp";
+  case MathFunction::Log1pExpShort:
+    return "log1pexpshort";
   case MathFunction::Sin:
     return "sin";
   case MathFunction::Cos:
@@ -50,8 +55,12 @@ StringRef toString(MathFunction function) {
     return "tan";
   case MathFunction::Tanh:
     return "tanh";
+  case MathFunction::TanhShort:
+    return "tanhshort";
   case MathFunction::Erf:
     return "erf";
+  case MathFunction::ErfShort:
+    return "erfshort";
   case MathFunction::Log10:
     return "log10";
   case MathFunction::Asin:
@@ -139,9 +148,21 @@ static V emitExpLow(MathBuilder &m, V x) {
   return m.mul(m.fma(power.tail, scaled, scaled), m.c(std::ldexp(1.0, -int(up))));
 }
 
+/// The square of 2^(x log2(e)/2), which is a normal number wherever the result is a number: results
+/// that are subnormal or overflow are rounded by the product. The argument's rounding gives a
+/// relative error of |x| 2^-24, the power twice its own.
+static V emitExpShort(MathBuilder &m, V x) {
+  if (!m.hasApproximations())
+    return emitExp(m, x);
+  V root = m.approximateExp2(m.mul(x, m.c(0.5 * numbers::log2e)));
+  return m.mul(root, root);
+}
+
 /// exp(x) where neither x nor the result is far from 1: |x| < 80, and anything for a NaN. The power
 /// is added to the exponent of p.
-static V emitNearExp(MathBuilder &m, V x) {
+static V emitNearExp(MathBuilder &m, V x, bool isShort) {
+  if (isShort && m.hasApproximations())
+    return m.approximateExp2(m.mul(x, m.c(numbers::log2e)));
   Power power = expParts(m, x);
   V p = m.add(m.c(1), power.tail);
   return m.fromBits(m.b.CreateAdd(m.bits(p), m.b.CreateShl(power.n, m.ic(m.mantissaBits()))));
@@ -278,8 +299,9 @@ static V emitLog1p(MathBuilder &m, V x) {
 
 /// log1p(exp(-|x|)): the sum is 2 at most, so that its exponent takes one comparison, and nothing
 /// is special.
-static V emitLog1pExp(MathBuilder &m, V x) {
-  V e = emitExpLow(m, m.neg(m.abs(x)));
+static V emitLog1pExp(MathBuilder &m, V x, bool isShort) {
+  V e = m.neg(m.abs(x));
+  e = isShort ? emitExpShort(m, e) : emitExpLow(m, e);
   V isUpper =
       m.b.CreateFCmpOGE(m.add(m.c(1), e), m.c(m.isDouble ? 0x1.6a09e667f3bcdp+0 : 0x1.6a09e6p+0));
   V f = m.select(isUpper, m.fma(m.c(0.5), e, m.c(-0.5)), e);
@@ -290,13 +312,14 @@ static V emitLog1pExp(MathBuilder &m, V x) {
 // tanh, erf
 //===----------------------------------------------------------------------===//
 
-static V emitTanh(MathBuilder &m, V x) {
+static V emitTanh(MathBuilder &m, V x, bool isShort) {
   V magnitude = m.abs(x);
   V z = m.mul(x, x);
   V near = m.fma(m.mul(magnitude, z), m.poly(z, tanhTailF32, tanhTailF64), magnitude);
   V bounded = m.atMost(magnitude, 20); // where 1 is the nearest number for long
-  V e = emitNearExp(m, m.add(bounded, bounded));
-  V far = m.fma(m.c(-2), m.reciprocal(m.add(e, m.c(1))), m.c(1));
+  V sum = m.add(emitNearExp(m, m.add(bounded, bounded), isShort), m.c(1));
+  V inverse = isShort && m.hasApproximations() ? m.approximateReciprocal(sum) : m.reciprocal(sum);
+  V far = m.fma(m.c(-2), inverse, m.c(1));
   V isFar = m.b.CreateFCmpOGE(magnitude, m.c(0.55)); // not a NaN, which is near then
   return m.copysign(m.select(isFar, far, near), x);
 }
@@ -316,7 +339,7 @@ static V lookUp(MathBuilder &m, ArrayRef<double> table, V index, const Twine &na
   return m.b.CreateLoad(m.type, address);
 }
 
-static V emitErf(MathBuilder &m, V x) {
+static V emitErf(MathBuilder &m, V x, bool isShort) {
   V z = m.mul(x, x);
   V near = m.fma(x, m.poly(z, erfNearF32, erfNearF64), x);
   V magnitude = m.abs(x);
@@ -341,7 +364,7 @@ static V emitErf(MathBuilder &m, V x) {
       q = k == count - 1 ? coefficient : m.fma(q, t, coefficient);
     }
   }
-  V far = m.copysign(m.sub(m.c(1), emitNearExp(m, m.neg(q))), x);
+  V far = m.copysign(m.sub(m.c(1), emitNearExp(m, m.neg(q), isShort)), x);
   return m.select(m.b.CreateFCmpOGE(magnitude, m.c(1)), far, near); // of a NaN near, which it stays
 }
 
@@ -495,8 +518,12 @@ static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
     return emitLog2(m, x);
   case MathFunction::Log1p:
     return emitLog1p(m, x);
+  case MathFunction::ExpShort:
+    return emitExpShort(m, x);
   case MathFunction::Log1pExp:
-    return emitLog1pExp(m, x);
+    return emitLog1pExp(m, x, /*isShort=*/false);
+  case MathFunction::Log1pExpShort:
+    return emitLog1pExp(m, x, /*isShort=*/true);
   case MathFunction::Sin:
     return emitSin(m, x);
   case MathFunction::Cos:
@@ -504,9 +531,13 @@ static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
   case MathFunction::Tan:
     return emitTan(m, x);
   case MathFunction::Tanh:
-    return emitTanh(m, x);
+    return emitTanh(m, x, /*isShort=*/false);
+  case MathFunction::TanhShort:
+    return emitTanh(m, x, /*isShort=*/true);
   case MathFunction::Erf:
-    return emitErf(m, x);
+    return emitErf(m, x, /*isShort=*/false);
+  case MathFunction::ErfShort:
+    return emitErf(m, x, /*isShort=*/true);
   case MathFunction::Log10:
     return emitLog10(m, x);
   case MathFunction::Asin:

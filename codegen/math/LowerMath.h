@@ -24,10 +24,13 @@ class Type;
 
 namespace tegula {
 
-/// ExpLow is exp for arguments of at most maxExpLow, Log1pExp is log1p(exp(-|x|)), to the bit.
+/// ExpLow is exp for arguments of at most maxExpLow, Log1pExp is log1p(exp(-|x|)), to the bit. On a
+/// device, ...Short functions of f32 are made of its approximate power of two, for what is computed
+/// of 16-bit elements (docs/math.md); elsewhere they are the others.
 enum class MathFunction {
   Exp,
   ExpLow,
+  ExpShort,
   Exp2,
   Expm1,
   Log,
@@ -35,6 +38,7 @@ enum class MathFunction {
   Log10,
   Log1p,
   Log1pExp,
+  Log1pExpShort,
   Sin,
   Cos,
   Tan,
@@ -45,10 +49,12 @@ enum class MathFunction {
   Sinh,
   Cosh,
   Tanh,
+  TanhShort,
   Asinh,
   Acosh,
   Atanh,
   Erf,
+  ErfShort,
   Erfc,
   Erfinv,
   Lgamma,

@@ -42,21 +42,22 @@ public:
   /// 1/x, rounded to nearest, for x from 1 to 2^100. Division of any numbers costs GPUs a branch
   /// for each, and what is computed beside it the freedom to be mixed with that.
   V reciprocal(V x) {
-    if (isDouble || !b.GetInsertBlock()->getModule()->getTargetTriple().isNVPTX())
+    if (!hasApproximations())
       return div(c(1), x);
     // The hardware's has an error of 1 ULP at most (PTX ISA, "rcp.approx.ftz.f32"), one step of
     // Newton's the rest.
-    auto approximate = [&](V one) {
-      return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {one});
-    };
-    V first = llvm::PoisonValue::get(type);
-    if (auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
-      for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
-        first = b.CreateInsertElement(first, approximate(b.CreateExtractElement(x, lane)), lane);
-    else
-      first = approximate(x);
+    V first = approximateReciprocal(x);
     return fma(fma(neg(x), first, c(1)), first, first);
   }
+  /// Whether it is f32 on a device that has the approximations below.
+  bool hasApproximations() const {
+    return !isDouble && b.GetInsertBlock()->getModule()->getTargetTriple().isNVPTX();
+  }
+  /// 1/x with an error of 1 ULP, 0 for what would be subnormal.
+  V approximateReciprocal(V x) { return forLanes(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, x); }
+  /// 2^x with a relative error of 2^-22 (PTX ISA, "ex2.approx.ftz.f32"), 0 for what would be
+  /// subnormal.
+  V approximateExp2(V x) { return forLanes(llvm::Intrinsic::nvvm_ex2_approx_ftz, x); }
   V neg(V x) { return b.CreateFNeg(x); }
   V abs(V x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   V sqrt(V x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
@@ -103,6 +104,19 @@ public:
   llvm::Type *type;
   bool isDouble;
   llvm::Type *intType;
+
+private:
+  /// An intrinsic of one f32, for each lane.
+  V forLanes(llvm::Intrinsic::ID id, V x) {
+    auto call = [&](V one) { return b.CreateIntrinsic(b.getFloatTy(), id, {one}); };
+    auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+    if (!vector)
+      return call(x);
+    V all = llvm::PoisonValue::get(type);
+    for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
+      all = b.CreateInsertElement(all, call(b.CreateExtractElement(x, lane)), lane);
+    return all;
+  }
 };
 
 } // namespace tegula

@@ -41,6 +41,7 @@ bool tegula::emitFastDivision(DeviceEmitter &e, mlir::Operation *op) {
   auto number = [&](double value) { return ConstantFP::get(divisor->getType(), value); };
   auto like = [&](Value *value) { return e.isVector(dividend) ? e.splat(value) : value; };
   Value *inverse;
+  bool isApproximate = bitEnumContainsAll(division.getFastmath(), mlir::arith::FastMathFlags::afn);
   bool mayBeSpecial = true; // an infinity, or -0
   FloatRange range = rangeOf(division.getRhs());
   int exponent;
@@ -49,8 +50,10 @@ bool tegula::emitFastDivision(DeviceEmitter &e, mlir::Operation *op) {
   if (range.low >= 0x1p-60 && range.high <= 0x1p60) {
     if (e.isVector(divisor))
       dividend = e.splat(dividend);
+    MathBuilder m(b, divisor->getType());
     inverse = range.low == range.high ? number(1 / range.low)
-                                      : MathBuilder(b, divisor->getType()).reciprocal(divisor);
+              : isApproximate         ? m.approximateReciprocal(divisor)
+                                      : m.reciprocal(divisor);
     FloatRange over = rangeOf(division.getLhs());
     mayBeSpecial = mayBeNegative(division.getLhs(), over) || over.high > 0x1p60;
     if (over.low == 1 && over.high == 1) {
@@ -64,16 +67,23 @@ bool tegula::emitFastDivision(DeviceEmitter &e, mlir::Operation *op) {
                     (!e.shape.byThread() || op->getBlock() != &e.statement.getBody().front());
     if (!isCommon)
       return false;
-    // The reciprocal of a number near the smallest is none.
-    Value *isTiny =
-        b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, divisor), number(0x1p-100));
-    Value *scale = b.CreateSelect(isTiny, number(0x1p64), number(1));
+    // The reciprocal of a number near the smallest is none, that of one near the largest is no
+    // normal number.
+    Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, divisor);
+    Value *scale =
+        b.CreateSelect(b.CreateFCmpOLT(size, number(0x1p-100)), number(0x1p64), number(1));
+    if (isApproximate)
+      scale = b.CreateSelect(b.CreateFCmpOGT(size, number(0x1p100)), number(0x1p-64), scale);
     divisor = b.CreateFMul(divisor, scale);
     inverse = b.CreateFDiv(number(1), divisor);
     dividend = b.CreateFMul(dividend, like(scale));
   }
   Value *inverses = like(inverse), *divisors = like(divisor);
   Value *first = b.CreateFMul(dividend, inverses);
+  if (isApproximate) {
+    e.values[division.getResult()] = first;
+    return true;
+  }
   Value *rest = b.CreateIntrinsic(first->getType(), Intrinsic::fma,
                                   {b.CreateFNeg(first), divisors, dividend});
   Value *second = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {rest, inverses, first});

@@ -9,8 +9,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Remarks.h"
 #include "passes/Passes.h"
+#include "passes/schedule/ApproximateFunctions.h"
 #include "strategies/StatementMatches.h"
 #include "strategies/contraction/plan/TensorTile.h"
+#include "support/Switches.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -44,6 +46,7 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>>, Mat
     std::vector<std::string> off(without.begin(), without.end());
     SmallVector<ScheduleSetting> settings = scheduleSettings(getOperation());
     ScheduleRequest request{*machine, tensorTile, off, settings};
+    unsigned approximated = 0;
     ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {
       orderAxes(launch, counts);
@@ -51,10 +54,14 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>>, Mat
         if (!request.isOff(strategy->name()) && strategy->isFor(request.target) &&
             schedule(launch, *strategy, request, counts))
           break;
+      if (request.target.isGpu() && launch.getStrategy() == generalStrategy().name() &&
+          !request.isOff(shortFunctions))
+        approximated += approximateFunctions(launch);
     });
     count("parallels reordered", counts.axesReordered);
     count("statements tiled for tensor cores", counts.tiled);
     count("loops with resident weights", counts.resident);
+    count("functions approximated", approximated);
   }
 
   /// Whether the strategy computes the launch: some statement of it, or, if no other strategy does,

@@ -42,7 +42,29 @@ static double instructionsOf(const ValueExpr &expr) {
   return own;
 }
 
+/// Made of the hardware's power of two and reciprocal (passes/schedule/ApproximateFunctions.h).
+static bool isShort(mlir::Operation *op) {
+  auto flagged = dyn_cast<arith::ArithFastMathInterface>(op);
+  return flagged &&
+         bitEnumContainsAll(flagged.getFastMathFlagsAttr().getValue(), arith::FastMathFlags::afn);
+}
+
+static std::optional<double> instructionsOfShort(mlir::Operation *op) {
+  if (!isShort(op))
+    return std::nullopt;
+  return TypeSwitch<mlir::Operation *, std::optional<double>>(op)
+      .Case<math::ExpOp>([](auto) { return 3; })
+      .Case<math::TanhOp>([](auto) { return 18; })
+      .Case<math::ErfOp>([](auto) { return 24; })
+      .Case<arith::DivFOp>([](arith::DivFOp quotient) -> std::optional<double> {
+        return isNearOne(quotient.getRhs()) ? std::optional(2.0) : std::nullopt;
+      })
+      .Default([](auto) { return std::nullopt; });
+}
+
 double tegula::instructionsOf(mlir::Operation *op) {
+  if (std::optional<double> ofShort = instructionsOfShort(op))
+    return *ofShort;
   return TypeSwitch<mlir::Operation *, double>(op)
       .Case<arith::ConstantOp, YieldOp, arith::IndexCastOp, arith::BitcastOp, arith::NegFOp,
             math::AbsFOp>([](auto) { return 0; }) // a sign is part of what uses it

@@ -134,6 +134,7 @@ long double reference(MathFunction function, long double x, long double y) {
   switch (function) {
   case MathFunction::Exp:
   case MathFunction::ExpLow:
+  case MathFunction::ExpShort:
     return expl(x);
   case MathFunction::Exp2:
     return exp2l(x);
@@ -146,6 +147,7 @@ long double reference(MathFunction function, long double x, long double y) {
   case MathFunction::Log1p:
     return log1pl(x);
   case MathFunction::Log1pExp:
+  case MathFunction::Log1pExpShort:
     return log1pl(expl(-fabsl(x)));
   case MathFunction::Sin:
     return sinl(x);
@@ -154,8 +156,10 @@ long double reference(MathFunction function, long double x, long double y) {
   case MathFunction::Tan:
     return tanl(x);
   case MathFunction::Tanh:
+  case MathFunction::TanhShort:
     return tanhl(x);
   case MathFunction::Erf:
+  case MathFunction::ErfShort:
     return erfl(x);
   case MathFunction::Log10:
     return log10l(x);
