@@ -82,6 +82,22 @@ Value *ScalarEmitter::loadRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscrip
   return loadAt(buffer, elementOffset(buffer.type, subscripts), raw, mask, tag);
 }
 
+/// The address of each lane's element, `step` from one to the next: one is computed, and the others
+/// are constants away from it. No step: each on its own. A lane that does not exist has one that
+/// nobody uses.
+SmallVector<Value *> ScalarEmitter::addressesOfLanes(const Buffer &buffer, const ValueExpr &offset,
+                                                     Type *raw, std::optional<int64_t> step) {
+  SmallVector<Value *> places;
+  Value *first =
+            step ? b.CreateInBoundsGEP(raw, buffer.pointer, emitIndexAtLaneZero(offset)) : nullptr,
+        *indices = step ? nullptr : splat(emitIndex(offset));
+  for (unsigned lane = 0; lane < lanes->width; ++lane)
+    places.push_back(
+        step ? b.CreateGEP(raw, first, i64(*step * lane))
+             : b.CreateInBoundsGEP(raw, buffer.pointer, b.CreateExtractElement(indices, lane)));
+  return places;
+}
+
 Value *ScalarEmitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw, Value *mask,
                              function_ref<Value *(Value *)> tag) {
   Align alignment(raw->getScalarSizeInBits() / 8);
@@ -109,12 +125,10 @@ Value *ScalarEmitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type
   Value *exists = emitAnd(mask, lanes->mask);
   if (options.wholeVectors && (exists || step != 1)) {
     // Devices have whole vectors of memory or single elements.
-    Value *indices = splat(emitIndex(offset)), *result = PoisonValue::get(vector);
+    Value *result = PoisonValue::get(vector);
+    SmallVector<Value *> places = addressesOfLanes(buffer, offset, raw, step);
     for (unsigned lane = 0; lane < lanes->width; ++lane) {
-      auto load = [&] {
-        return tag(
-            b.CreateAlignedLoad(raw, address(b.CreateExtractElement(indices, lane)), alignment));
-      };
+      auto load = [&] { return tag(b.CreateAlignedLoad(raw, places[lane], alignment)); };
       Value *one = exists ? emitIfElse(b.CreateExtractElement(exists, lane), load,
                                        Constant::getNullValue(raw))
                           : load();
@@ -256,11 +270,11 @@ void ScalarEmitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subs
       });
       exists = b.CreateAnd(exists, b.CreateVectorSplat(lanes->width, b.CreateNot(lanes->isWhole)));
     }
-    Value *indices = splat(emitIndex(offset));
+    SmallVector<Value *> places =
+        addressesOfLanes(buffer, offset, raw->getType()->getScalarType(), step);
     for (unsigned lane = 0; lane < lanes->width; ++lane) {
       auto store = [&] {
-        tag(b.CreateAlignedStore(b.CreateExtractElement(vector, lane),
-                                 address(b.CreateExtractElement(indices, lane)), alignment));
+        tag(b.CreateAlignedStore(b.CreateExtractElement(vector, lane), places[lane], alignment));
       };
       if (exists)
         emitIf(b.CreateExtractElement(exists, lane), store);

@@ -169,6 +169,9 @@ public:
 private:
   llvm::Value *emitAtom(const IndexExpr::Atom &atom,
                         llvm::function_ref<llvm::Value *(const IndexVar &)> variable);
+  llvm::SmallVector<llvm::Value *> addressesOfLanes(const Buffer &buffer,
+                                                    const tgl::ValueExpr &offset, llvm::Type *raw,
+                                                    std::optional<int64_t> step);
   llvm::Value *loadAt(const Buffer &buffer, const tgl::ValueExpr &offset, llvm::Type *raw,
                       llvm::Value *mask, llvm::function_ref<llvm::Value *(llvm::Value *)> tag);
   llvm::Value *loadSteps(llvm::Value *first, int64_t step, llvm::Type *raw, llvm::Value *exists,

@@ -246,7 +246,8 @@ Value *StorageConverter::decode(Value *raw, mlir::Type element) {
   }
   if (element.isBF16()) { // the upper half of an f32
     auto *vector = dyn_cast<FixedVectorType>(raw->getType());
-    if (vector && vector->getNumElements() % 2 == 0 && hasPackedBF16Convert)
+    bool isWords = vector && vector->getNumElements() % 2 == 0 && !isa<InsertElementInst>(raw);
+    if (isWords && hasPackedBF16Convert)
       return decodeBF16Words(raw);
     Value *wide = b.CreateZExt(raw, like(raw, b.getInt32Ty()));
     return b.CreateBitCast(b.CreateShl(wide, 16), like(raw, b.getFloatTy()));
