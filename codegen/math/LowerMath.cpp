@@ -339,7 +339,19 @@ static V lookUp(MathBuilder &m, ArrayRef<double> table, V index, const Twine &na
   return m.b.CreateLoad(m.type, address);
 }
 
-static V emitErf(MathBuilder &m, V x, bool isShort) {
+/// erf from both sides of 1.
+static V joinErf(MathBuilder &m, V x, V near, V rest) {
+  V far = m.copysign(m.sub(m.c(1), rest), x);
+  return m.select(m.b.CreateFCmpOGE(m.abs(x), m.c(1)), far, near); // of a NaN near, which it stays
+}
+
+static V emitErfShort(MathBuilder &m, V x) {
+  V near = m.fma(x, m.poly(m.mul(x, x), ArrayRef<float>(erfNearShort)), x);
+  V power = m.poly(m.atMost(m.abs(x), 4), ArrayRef<float>(erfFarShort));
+  return joinErf(m, x, near, m.approximateExp2(power));
+}
+
+static V emitErf(MathBuilder &m, V x) {
   V z = m.mul(x, x);
   V near = m.fma(x, m.poly(z, erfNearF32, erfNearF64), x);
   V magnitude = m.abs(x);
@@ -364,8 +376,7 @@ static V emitErf(MathBuilder &m, V x, bool isShort) {
       q = k == count - 1 ? coefficient : m.fma(q, t, coefficient);
     }
   }
-  V far = m.copysign(m.sub(m.c(1), emitNearExp(m, m.neg(q), isShort)), x);
-  return m.select(m.b.CreateFCmpOGE(magnitude, m.c(1)), far, near); // of a NaN near, which it stays
+  return joinErf(m, x, near, emitNearExp(m, m.neg(q), /*isShort=*/false));
 }
 
 //===----------------------------------------------------------------------===//
@@ -535,9 +546,9 @@ static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
   case MathFunction::TanhShort:
     return emitTanh(m, x, /*isShort=*/true);
   case MathFunction::Erf:
-    return emitErf(m, x, /*isShort=*/false);
+    return emitErf(m, x);
   case MathFunction::ErfShort:
-    return emitErf(m, x, /*isShort=*/true);
+    return m.hasApproximations() ? emitErfShort(m, x) : emitErf(m, x);
   case MathFunction::Log10:
     return emitLog10(m, x);
   case MathFunction::Asin:

@@ -53,6 +53,14 @@ inline constexpr float erfFarF32[] = {
     -0x1.9135aa0000000p-13, 0x1.212d200000000p+0, 0x1.4430c80000000p-1, 0x1.bc41a80000000p-4,
     -0x1.9d86d00000000p-6, 0x1.1481520000000p-8, -0x1.d31e180000000p-12, 0x1.76e5fa0000000p-16,
     -0x1.81cee20000000p-25};
+/// erf(x)/x - 1 in x^2, |x| <= 1; weighted error 2^-24.5.
+inline constexpr float erfNearShort[] = {
+    0x1.06eba20000000p-3, -0x1.8126740000000p-2, 0x1.ce09000000000p-4, -0x1.b59d940000000p-6,
+    0x1.421db40000000p-8, -0x1.268b300000000p-11};
+/// log2(1 - erf(x)) in x, 1 <= x <= 4; weighted error 2^-29.6.
+inline constexpr float erfFarShort[] = {
+    -0x1.c68ef80000000p-12, -0x1.a053de0000000p+0, -0x1.d72dd40000000p-1, -0x1.314b220000000p-3,
+    0x1.034d040000000p-5, -0x1.1908540000000p-8, 0x1.1da2cc0000000p-12};
 /// (e^r - 1 - r)/r^2 in r, |r| <= ln(2)/2; weighted error 2^-59.9.
 inline constexpr double expTailF64[] = {
     0x1.0000000000000p-1, 0x1.555555555555cp-3, 0x1.55555555554fap-5, 0x1.111111110e95ep-7,

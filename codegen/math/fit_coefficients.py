@@ -180,6 +180,13 @@ def tables(suffix, rounding, ctype, single):
     if single:
         fit(f'erfFar{suffix}', '-log(1 - erf(x)) in x, 1 <= x <= 4', lambda x: -log(erfc(x)),
             mpf('0.98'), mpf('4.0'), 8, lambda x: erfc(x) / erf(x), rounding, ctype)
+        fit('erfNearShort', 'erf(x)/x - 1 in x^2, |x| <= 1',
+            series(lambda z: erf(sqrt(z)) / sqrt(z) - 1,
+                   [two_over_root_pi * mpf((-1) ** k) / (fact(k) * (2 * k + 1)) - (k == 0)
+                    for k in range(terms)]),
+            eps, mpf('1.01'), 5, lambda z: mpf(1), rounding, ctype)
+        fit('erfFarShort', 'log2(1 - erf(x)) in x, 1 <= x <= 4', lambda x: log(erfc(x), 2),
+            mpf('0.98'), mpf('4.0'), 6, lambda x: erfc(x) * log(mpf(2)) / erf(x), rounding, ctype)
     else:
         centers = [mpf(c) for c in ('1.375', '2.125', '2.875', '3.625', '4.375', '5.125', '5.875')]
         for index, center in enumerate(centers):
