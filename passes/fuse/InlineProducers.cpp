@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A producer is inlined if it is read once per point (a read then costs what the write and the read
-// cost), or if it is cheap. Inside a contraction only what costs nothing is: its operands are read
-// once for every point of the axes that they do not vary along. A product of few rows is another
-// matter: it computes a factor once for all of them.
+// cost), or if it is cheap. Reads of one element in one block count once, and are one: two
+// statements that share a producer, as the terms of a divergence share a log_softmax, let it go
+// once the first of them has moved into the second. Inside a contraction only what costs nothing
+// is: its operands are read once for every point of the axes that they do not vary along. A product
+// of few rows is another matter: it computes a factor once for all of them.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/InlineProducers.h"
@@ -432,18 +434,43 @@ static bool servesSkinnyProducts(Producer &producer, ArrayRef<ReadOp> reads, Blo
   });
 }
 
-unsigned tegula::inlineProducers(Block &block, bool skinnyProducts, Prover &prover) {
+/// Reads of the same element in one block become one: nobody but the producer writes the temporary.
+static SmallVector<ReadOp> mergedReads(Producer &producer, Statements &statements) {
+  SmallVector<ReadOp> reads;
+  for (Operation *user : llvm::make_early_inc_range(producer.temp->getUsers())) {
+    auto read = dyn_cast<ReadOp>(user);
+    if (!read)
+      continue;
+    auto same = llvm::find_if(reads, [&](ReadOp other) {
+      return other->getBlock() == read->getBlock() &&
+             other->getAttrDictionary() == read->getAttrDictionary() &&
+             other->getOperands() == read->getOperands();
+    });
+    if (same == reads.end()) {
+      reads.push_back(read);
+      continue;
+    }
+    bool isEarlier = read->isBeforeInBlock(*same);
+    ReadOp first = isEarlier ? read : *same, second = isEarlier ? *same : read;
+    if (Body *body = statements.bodyOf(read->getParentOp()))
+      --body->reads;
+    second.replaceAllUsesWith(first.getResult());
+    second.erase();
+    *same = first;
+  }
+  return reads;
+}
+
+/// Once for each statement of the block.
+static unsigned inlineOnce(Block &block, bool skinnyProducts, Prover &prover,
+                           Statements &statements) {
   unsigned inlined = 0;
-  Statements statements;
   // The read behind a producer may be gone after it.
   for (ParallelOp statement : llvm::to_vector(block.getOps<ParallelOp>())) {
     std::optional<Producer> producer = asProducer(statement, statements);
     if (!producer)
       continue;
-    SmallVector<ReadOp> reads;
-    for (Operation *user : producer->temp->getUsers())
-      if (auto read = dyn_cast<ReadOp>(user))
-        reads.push_back(read);
+    SmallVector<ReadOp> reads = mergedReads(*producer, statements);
     if (reads.empty())
       continue;
     if (!shouldInline(*producer, reads, block, statements) &&
@@ -461,5 +488,14 @@ unsigned tegula::inlineProducers(Block &block, bool skinnyProducts, Prover &prov
     producer->statement.erase();
     producer->temp.erase();
   }
+  return inlined;
+}
+
+unsigned tegula::inlineProducers(Block &block, bool skinnyProducts, Prover &prover) {
+  unsigned inlined = 0;
+  Statements statements;
+  // Two statements that read a producer are one where the first of them has moved into the second.
+  while (unsigned now = inlineOnce(block, skinnyProducts, prover, statements))
+    inlined += now;
   return inlined;
 }
