@@ -223,6 +223,42 @@ static Value *emitRandom(ScalarEmitter &e, tgl::RandomOp op) {
                       call(MathFunction::Cos, turned));
 }
 
+/// Whether an integer that all lanes have in common is the lanes' own position, or is not: how far
+/// it is from the first lane's is computed once in 64 bits, and compared in 32 for each lane. Null
+/// for other comparisons.
+static Value *compareWithLanes(ScalarEmitter &e, arith::CmpIOp cmp) {
+  IRBuilder<> &b = e.b;
+  bool isEqual = cmp.getPredicate() == arith::CmpIPredicate::eq;
+  if (!e.lanes || !e.options.target.isGpu() ||
+      (!isEqual && cmp.getPredicate() != arith::CmpIPredicate::ne))
+    return nullptr;
+  for (unsigned side : {0, 1}) {
+    mlir::Value position = cmp->getOperand(side);
+    Value *common = e.valueOf(cmp->getOperand(1 - side));
+    if (auto cast = position.getDefiningOp<arith::IndexCastOp>())
+      position = cast.getIn();
+    if (!position.getType().isIndex() || !common->getType()->isIntegerTy(64))
+      continue;
+    auto index = position.getDefiningOp<tgl::IndexOp>();
+    tgl::ValueExpr expr = index ? index.getValueExpr() : tgl::ValueExpr(position);
+    std::optional<int64_t> step = e.laneStep(expr);
+    constexpr int64_t maxStep = 1 << 20;
+    if (!step || *step <= 0 || *step > maxStep)
+      continue;
+    Value *distance = b.CreateSub(common, e.emitIndexAtLaneZero(expr));
+    Value *isNear =
+        b.CreateICmpEQ(b.CreateTrunc(b.CreateLShr(distance, 32), b.getInt32Ty()), b.getInt32(0));
+    distance = b.CreateSelect(isNear, b.CreateTrunc(distance, b.getInt32Ty()), b.getInt32(-1));
+    SmallVector<Constant *> places;
+    for (unsigned lane = 0; lane < e.lanes->width; ++lane)
+      places.push_back(b.getInt32(lane * *step));
+    Value *own = b.CreateVectorSplat(e.lanes->width, distance);
+    return b.CreateICmp(isEqual ? CmpInst::ICMP_EQ : CmpInst::ICMP_NE, own,
+                        ConstantVector::get(places));
+  }
+  return nullptr;
+}
+
 void tegula::emitArith(ScalarEmitter &e, mlir::Operation *op) {
   IRBuilder<> &b = e.b;
   SmallVector<Value *, 4> operands;
@@ -274,6 +310,8 @@ void tegula::emitArith(ScalarEmitter &e, mlir::Operation *op) {
               return b.CreateFCmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
             })
             .Case<arith::CmpIOp>([&](arith::CmpIOp cmp) {
+              if (Value *equal = compareWithLanes(e, cmp))
+                return equal;
               return b.CreateICmp(predicateOf(cmp.getPredicate()), operands[0], operands[1]);
             })
             .Case<arith::SelectOp>(

@@ -199,6 +199,27 @@ unsigned DeviceEmitter::numbersAhead(ArrayRef<tgl::ReduceOp> together, unsigned 
   return ahead;
 }
 
+/// The read of a reduction that looks for the largest or smallest of elements of 16 bits as they
+/// lie in memory. A team compares two of them by one instruction and widens what is left of them
+/// (PTX ISA, "max": .NaN.f16x2 and .bf16x2). Null for other reductions.
+static tgl::ReadOp readOfHalves(DeviceEmitter &e, tgl::ReduceOp op, const LaneChoice &lane) {
+  constexpr unsigned minCapability = 80;
+  bool isExtreme = op.getKind() == tgl::ReduceKind::Max || op.getKind() == tgl::ReduceKind::Min;
+  auto read = op.getReduced().getDefiningOp<tgl::ReadOp>();
+  if (!isExtreme || op.getFilter() || !read || read->getParentOp() != op || read.getFill() ||
+      read.getGuard() || lane.width % 2 != 0 || e.options.target.capability < minCapability)
+    return nullptr;
+  mlir::Type element = read.getTensorType().getElementType();
+  tgl::ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  bool isAlongLanes = tgl::stepAlong(offset, op.getAxes()[lane.axis]) == 1;
+  return isAlongLanes && (element.isF16() || element.isBF16()) ? read : nullptr;
+}
+
+static Type *typeOfHalves(IRBuilder<> &b, tgl::ReadOp read, unsigned width) {
+  bool isBF16 = read.getTensorType().getElementType().isBF16();
+  return FixedVectorType::get(isBF16 ? b.getBFloatTy() : b.getHalfTy(), width);
+}
+
 void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   if (reducedBefore.contains(op))
     return;
@@ -224,7 +245,10 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   SmallVector<Value *> start;
   for (tgl::ReduceOp each : together) {
     Accumulator initial = initialAccumulator(*this, each);
-    if (lane)
+    if (tgl::ReadOp halves = lane ? readOfHalves(*this, each, *lane) : nullptr)
+      initial = {ConstantFP::getInfinity(typeOfHalves(b, halves, lane->width),
+                                         each.getKind() == tgl::ReduceKind::Max)};
+    else if (lane)
       initial = splatAccumulator(*this, each, std::move(initial), lane->width);
     start.append(initial);
   }
@@ -241,7 +265,17 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
     forEach(carried, [&](tgl::ReduceOp each, Accumulator before) {
       setAxes(cast<tgl::AxesOp>(each.getOperation()), box, number, lane, [&] {
         results.append(emitSerialReduce(each, rest, before, [&](Accumulator inner) {
-          return emitReducePoint(each, std::move(inner));
+          tgl::ReadOp halves = lane ? readOfHalves(*this, each, *lane) : nullptr;
+          if (!halves)
+            return emitReducePoint(each, std::move(inner));
+          emitBlock(each.getBody().front());
+          Value *raw = b.CreateBitCast(loaded.lookup(halves.getResult()).second,
+                                       typeOfHalves(b, halves, lane->width));
+          if (lanes->mask)
+            raw = b.CreateSelect(
+                lanes->mask, raw,
+                ConstantFP::getInfinity(raw->getType(), each.getKind() == tgl::ReduceKind::Max));
+          return tegula::combine(*this, each, inner, {raw});
         }));
       });
     });
@@ -267,6 +301,8 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   forEach(partial, [&](tgl::ReduceOp each, Accumulator own) {
     if (lane)
       own = combineLanes(*this, each, own, lane->width);
+    if (lane && readOfHalves(*this, each, *lane))
+      own = {b.CreateFPExt(own[0], b.getFloatTy())};
     values[each.getResult()] =
         resultOf(*this, each, combineCluster(each, combineTeam(each, std::move(own))));
   });

@@ -366,8 +366,10 @@ bool RowCache::emitIn(mlir::Operation *op) {
   auto found = read ? row.slotOf.find(op) : row.slotOf.end();
   if (found == row.slotOf.end())
     return false;
-  e.values[read.getResult()] =
-      e.decode(row.loaded->lookup(found->second.first), read.getTensorType().getElementType());
+  Value *raw = row.loaded->lookup(found->second.first);
+  Value *value = e.decode(raw, read.getTensorType().getElementType());
+  e.values[read.getResult()] = value;
+  e.loaded[read.getResult()] = {value, raw};
   return true;
 }
 
