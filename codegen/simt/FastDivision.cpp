@@ -12,7 +12,8 @@
 // those that all points of a nest have in common, such as the sum of a softmax, whose reciprocal is
 // computed once. Both take a product with the reciprocal and one correction (Markstein, "IA-64 and
 // Elementary Functions"), which gives the nearest number but where the quotient, or the correction,
-// is too small to be a normal number.
+// is too small to be a normal number. Where the dividend or the divisor is approximate (`afn`) the
+// product alone is near enough, within 2 ULP.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/FastDivision.h"

@@ -15,13 +15,19 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
+static bool isFunction(Operation *op) {
+  return isa<math::ExpOp, math::TanhOp, math::ErfOp>(op) && op->getResult(0).getType().isF32();
+}
+
 namespace {
 /// What a value is computed of, at the points of one nest.
 struct Sources {
   bool isShort = false; // elements of 16 bits or less
   bool isLong = false;  // anything else that varies along the nest's axes
+  bool isRough = false; // a function that is approximate
 
   void add(const Sources &other) {
+    isRough |= other.isRough;
     isShort |= other.isShort;
     isLong |= other.isLong;
   }
@@ -61,6 +67,7 @@ private:
     Sources sources;
     for (Value operand : op->getOperands())
       sources.add(of(operand));
+    sources.isRough |= isFunction(op);
     return sources;
   }
 
@@ -113,8 +120,8 @@ private:
 unsigned tegula::approximateFunctions(LaunchOp launch) {
   unsigned count = 0;
   launch.walk([&](Operation *op) {
-    if (!isa<math::ExpOp, math::TanhOp, math::ErfOp, arith::DivFOp>(op) ||
-        !op->getResult(0).getType().isF32())
+    bool isDivision = isa<arith::DivFOp>(op) && op->getResult(0).getType().isF32();
+    if (!isDivision && !isFunction(op))
       return;
     auto nest = op->getParentOfType<AxesOp>();
     if (!nest)
@@ -124,7 +131,8 @@ unsigned tegula::approximateFunctions(LaunchOp launch) {
     Sources sources;
     for (Value operand : op->getOperands())
       sources.add(finder.of(operand));
-    if (!sources.isShort || sources.isLong)
+    // A quotient of numbers may be exact, as that by a scale, which is then rounded to an integer.
+    if (!sources.isShort || sources.isLong || (isDivision && !sources.isRough))
       return;
     auto flagged = cast<arith::ArithFastMathInterface>(op);
     arith::FastMathFlags flags = flagged.getFastMathFlagsAttr().getValue();

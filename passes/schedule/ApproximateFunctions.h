@@ -20,8 +20,9 @@
 
 namespace tegula {
 
-/// Adds `afn` to exp, tanh, erf and divisions of f32 in the launch whose operands are computed of
-/// 16-bit elements, and of nothing longer that varies as they do. Returns to how many.
+/// Adds `afn` to exp, tanh and erf of f32 in the launch whose operands are computed of 16-bit
+/// elements, and of nothing longer that varies as they do, and to divisions of what is computed
+/// with these functions. Returns to how many.
 unsigned approximateFunctions(tgl::LaunchOp launch);
 
 } // namespace tegula

@@ -89,3 +89,25 @@ tgl.kernel @through(%x: !tgl.tensor<[M, N], f16> {tgl.name = "x", tgl.role = "in
     }
   }
 }
+
+// A quotient of elements is the nearest number; one of what a function gives need not be.
+// CHECK-LABEL: tgl.kernel @quotients
+// CHECK: arith.divf %{{[0-9a-z_]+}}, %{{[0-9a-z_]+}} : f32
+// CHECK: arith.divf %{{.*}} fastmath<afn> : f32
+tgl.kernel @quotients(%x: !tgl.tensor<[N], bf16> {tgl.name = "x", tgl.role = "in"},
+                      %c: !tgl.tensor<[], f32> {tgl.name = "c", tgl.role = "in"},
+                      %y: !tgl.tensor<[N], f32> {tgl.name = "y", tgl.role = "out"},
+                      %z: !tgl.tensor<[N], f32> {tgl.name = "z", tgl.role = "out"})
+    sizes [N = 0 : 0] {
+  tgl.launch "y" {
+    tgl.parallel (%i = 0 to N) {
+      %v = tgl.read %x[%i] : !tgl.tensor<[N], bf16>
+      %b = tgl.read %c[] : !tgl.tensor<[], f32>
+      %q = arith.divf %v, %b : f32
+      %e = math.exp %v : f32
+      %r = arith.divf %e, %b : f32
+      tgl.write %q, %y[%i] : f32, !tgl.tensor<[N], f32>
+      tgl.write %r, %z[%i] : f32, !tgl.tensor<[N], f32>
+    }
+  }
+}
