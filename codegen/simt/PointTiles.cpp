@@ -227,10 +227,11 @@ static SmallVector<std::pair<mlir::Value, bool>> addendsOf(tgl::ReduceOp op) {
     auto [value, isNegative] = pending.pop_back_val();
     mlir::Operation *sum = value.getDefiningOp();
     bool isOwn = sum && sum->getBlock() == &op.getBody().front() && value.hasOneUse();
-    auto flags = isOwn ? dyn_cast<mlir::arith::ArithFastMathInterface>(sum) : nullptr;
-    bool contracts =
-        flags && mlir::arith::bitEnumContainsAll(flags.getFastMathFlagsAttr().getValue(),
-                                                 mlir::arith::FastMathFlags::contract);
+    auto flagged = isOwn ? dyn_cast<mlir::arith::ArithFastMathInterface>(sum) : nullptr;
+    mlir::arith::FastMathFlagsAttr flags =
+        flagged ? flagged.getFastMathFlagsAttr() : mlir::arith::FastMathFlagsAttr();
+    bool contracts = flags && mlir::arith::bitEnumContainsAll(
+                                  flags.getValue(), mlir::arith::FastMathFlags::contract);
     if (contracts && isa<mlir::arith::AddFOp, mlir::arith::SubFOp>(sum)) {
       bool turns = isa<mlir::arith::SubFOp>(sum);
       pending.push_back({sum->getOperand(1), isNegative != turns});

@@ -135,7 +135,8 @@ unsigned tegula::approximateFunctions(LaunchOp launch) {
     if (!sources.isShort || sources.isLong || (isDivision && !sources.isRough))
       return;
     auto flagged = cast<arith::ArithFastMathInterface>(op);
-    arith::FastMathFlags flags = flagged.getFastMathFlagsAttr().getValue();
+    arith::FastMathFlagsAttr known = flagged.getFastMathFlagsAttr(); // null where there are none
+    arith::FastMathFlags flags = known ? known.getValue() : arith::FastMathFlags::none;
     op->setAttr(flagged.getFastMathAttrName(),
                 arith::FastMathFlagsAttr::get(op->getContext(), flags | arith::FastMathFlags::afn));
     ++count;

@@ -45,8 +45,9 @@ static double instructionsOf(const ValueExpr &expr) {
 /// Made of the hardware's power of two and reciprocal (passes/schedule/ApproximateFunctions.h).
 static bool isShort(mlir::Operation *op) {
   auto flagged = dyn_cast<arith::ArithFastMathInterface>(op);
-  return flagged &&
-         bitEnumContainsAll(flagged.getFastMathFlagsAttr().getValue(), arith::FastMathFlags::afn);
+  arith::FastMathFlagsAttr flags =
+      flagged ? flagged.getFastMathFlagsAttr() : arith::FastMathFlagsAttr();
+  return flags && bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::afn);
 }
 
 static std::optional<double> instructionsOfShort(mlir::Operation *op) {
