@@ -609,12 +609,12 @@ void TileRanking::rankAll() {
 
 /// The last wave of tiles is cut along K; how many blocks share a sum, and whether they exchange it
 /// in a cluster, depends on how many tiles there are; the accuracy check of warpgroups lets a
-/// tile's rows be computed again together; tiles of joint products are not held against others yet.
+/// tile's rows be computed again together; chained products are one sum, not a sum of two.
 void TileRanking::keepInvariant() {
   bool isChecked = products.front().type == MmaType::TF32;
   llvm::erase_if(ranked, [&](const RankedTile &one) {
     const TensorTile &tile = one.tile;
-    return tile.tail || tile.joint > 1 || (tile.splits > 1 && !tile.parts) ||
+    return tile.tail || tile.chained || (tile.splits > 1 && !tile.parts) ||
            (isChecked && tile.warpgroups);
   });
 }
