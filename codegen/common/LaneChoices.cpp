@@ -282,6 +282,15 @@ private:
     return isPlain ? std::min(widest, most) : most;
   }
 
+  /// Whether the axis has a multiple of `count` points, as 4096*M has of 8 whatever M is.
+  static bool isMultiple(tgl::AxesOp op, unsigned axis, int64_t count) {
+    tgl::AxisRange range = getAxisRange(op, axis);
+    ValueExpr extent = range.hi - range.lo;
+    return all_of(extent.expr().terms(), [&](const IndexExpr::Term &term) {
+      return term.coefficient % count == 0;
+    });
+  }
+
   double nestCost(tgl::AxesOp op) {
     bool isReduce = isa<tgl::ReduceOp>(op.getOperation());
     bool isParallel = isa<tgl::ParallelOp>(op.getOperation());
@@ -308,9 +317,7 @@ private:
       while (width > 2 && width / 2 >= extents[axis])
         width /= 2;
       if (whole) {
-        tgl::AxisRange range = getAxisRange(op, axis);
-        std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
-        while (width > 1 && (!extent || *extent % width))
+        while (width > 1 && !isMultiple(op, axis, width))
           width /= 2;
         if (width == 1)
           continue;
@@ -330,7 +337,7 @@ private:
       unsigned unroll = operations <= 24 ? 4 : operations <= 64 ? 2 : 1;
       auto fits = [&] {
         return width * unroll <= extents[axis] &&
-               (!whole || int64_t(extents[axis]) % (width * unroll) == 0);
+               (!whole || isMultiple(op, axis, width * unroll));
       };
       while (unroll > 1 && !fits())
         unroll /= 2;
