@@ -18,7 +18,7 @@ not. Where --tegula is there, `tegula compile --why` tells the reason for each k
 that alone. --launches adds what each launch of ours takes, one after the other with whatever the one before left in the caches
 (CUPTI's times). --part=2/3 takes the second of three parts of the kernels, and no kernel is begun after --budget seconds. --json
 appends a line for each kernel to a file, and --table prints the table of such files; with --beside, others' times are those of an
-earlier table, which a page holds, where they were shorter then.
+earlier table, which a page holds, where they were shorter then or are not in the file, as after --alone.
 
 Kernels run in a process of their own, which is begun anew when one of them ends it or takes longer than --deadline. Exit code:
 0 all is right, 2 the call is wrong, 3 a device or a program is missing, 4 a result is wrong or a kernel failed.

@@ -54,7 +54,7 @@ def cells_of(line):
 
 
 def with_shorter(rows, page):
-    """The rows with others' times from a printed table, the text `page`, where those are shorter."""
+    """The rows with others' times from a printed table, the text `page`, where those are shorter or were not taken again."""
     number = lambda text: float(text.replace(",", ""))  # noqa: E731
     before = {}
     for cells in filter(None, map(cells_of, page.splitlines())):
@@ -65,8 +65,11 @@ def with_shorter(rows, page):
         for peer in cells[6].split("; ") if cells[6] != "-" else []:
             name, text = peer.rsplit(" ", 1)
             times[name] = number(text)
-    return [{**row, "times": {name: taken if name == "tegula" else min(taken, before.get(row["case"], {}).get(name, taken))
-                              for name, taken in row["times"].items()}} if "times" in row else row for row in rows]
+    def merged(row):
+        others = before.get(row["case"], {})
+        taken = {name: time if name == "tegula" else min(time, others.get(name, time)) for name, time in row["times"].items()}
+        return {**row, "times": {**taken, **{name: time for name, time in others.items() if name not in taken}}}
+    return [merged(row) if "times" in row else row for row in rows]
 
 
 def geometric(rows):

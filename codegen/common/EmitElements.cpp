@@ -126,10 +126,10 @@ Value *ScalarEmitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type
   if (options.wholeVectors && (exists || step != 1)) {
     // Devices have whole vectors of memory or single elements.
     Value *result = PoisonValue::get(vector);
-    // Loads that each wait for a condition have places of their own, so that they wait for nothing
-    // else (grid_sample_bilinear: 506 us, with one place for all 814).
+    // Loads that each wait for a condition of the read have places of their own, so that they wait
+    // for nothing else (grid_sample_bilinear: 506 us, with one place for all 814).
     SmallVector<Value *> places =
-        addressesOfLanes(buffer, offset, raw, exists ? std::optional<int64_t>() : step);
+        addressesOfLanes(buffer, offset, raw, mask ? std::optional<int64_t>() : step);
     for (unsigned lane = 0; lane < lanes->width; ++lane) {
       auto load = [&] { return tag(b.CreateAlignedLoad(raw, places[lane], alignment)); };
       Value *one = exists ? emitIfElse(b.CreateExtractElement(exists, lane), load,

@@ -286,9 +286,8 @@ private:
   static bool isMultiple(tgl::AxesOp op, unsigned axis, int64_t count) {
     tgl::AxisRange range = getAxisRange(op, axis);
     ValueExpr extent = range.hi - range.lo;
-    return all_of(extent.expr().terms(), [&](const IndexExpr::Term &term) {
-      return term.coefficient % count == 0;
-    });
+    return all_of(extent.expr().terms(),
+                  [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
   }
 
   double nestCost(tgl::AxesOp op) {
@@ -336,8 +335,7 @@ private:
       best = total;
       unsigned unroll = operations <= 24 ? 4 : operations <= 64 ? 2 : 1;
       auto fits = [&] {
-        return width * unroll <= extents[axis] &&
-               (!whole || isMultiple(op, axis, width * unroll));
+        return width * unroll <= extents[axis] && (!whole || isMultiple(op, axis, width * unroll));
       };
       while (unroll > 1 && !fits())
         unroll /= 2;

@@ -230,8 +230,8 @@ static SmallVector<std::pair<mlir::Value, bool>> addendsOf(tgl::ReduceOp op) {
     auto flagged = isOwn ? dyn_cast<mlir::arith::ArithFastMathInterface>(sum) : nullptr;
     mlir::arith::FastMathFlagsAttr flags =
         flagged ? flagged.getFastMathFlagsAttr() : mlir::arith::FastMathFlagsAttr();
-    bool contracts = flags && mlir::arith::bitEnumContainsAll(
-                                  flags.getValue(), mlir::arith::FastMathFlags::contract);
+    bool contracts = flags && mlir::arith::bitEnumContainsAll(flags.getValue(),
+                                                              mlir::arith::FastMathFlags::contract);
     if (contracts && isa<mlir::arith::AddFOp, mlir::arith::SubFOp>(sum)) {
       bool turns = isa<mlir::arith::SubFOp>(sum);
       pending.push_back({sum->getOperand(1), isNegative != turns});

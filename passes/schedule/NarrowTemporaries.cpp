@@ -69,8 +69,7 @@ private:
       if (auto read = dyn_cast<ReadOp>(user))
         for (Operation *convert : read->getUsers())
           rounded.push_back(cast<ConvertOp>(convert));
-    temp.getTensor().setType(
-        TglTensorType::get(temp.getContext(), temp.getType().getDims(), type));
+    temp.getTensor().setType(TglTensorType::get(temp.getContext(), temp.getType().getDims(), type));
     for (ConvertOp convert : rounded) {
       convert.getResult().replaceAllUsesWith(convert.getValue());
       convert.erase();

@@ -293,8 +293,8 @@ bool tegula::canUseBF16Terms(const ContractionPlan &plan, ArrayRef<ProductOperan
     const ContractionOperand &exact = operands.a.isExact ? operands.a : operands.b,
                              &other = operands.a.isExact ? operands.b : operands.a;
     return operands.type == MmaType::TF32 && !operands.isRounded && !product.scales &&
-           exact.fitsBF16 && !other.isExact && points && *points > 0 && hasElements(plan, operands.a) &&
-           hasElements(plan, operands.b);
+           exact.fitsBF16 && !other.isExact && points && *points > 0 &&
+           hasElements(plan, operands.a) && hasElements(plan, operands.b);
   });
 }
 

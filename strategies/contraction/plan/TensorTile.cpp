@@ -51,7 +51,7 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
                     warps[1],         splits.getInt(),  isSet("warpgroups"),
                     isSet("packed"),  isSet("shifted"), isSet("tail"),
                     number("stages"), number("raster"), std::max<int64_t>(number("joint"), 1),
-                    isSet("chained"), number("terms"), number("parts")};
+                    isSet("chained"), number("terms"),  number("parts")};
 }
 
 /// The first with the name, else the first.

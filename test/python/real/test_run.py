@@ -108,11 +108,12 @@ def test_parts_are_all():
 
 def test_others_times_are_those_of_an_earlier_table_where_they_were_shorter():
     page = ("| a | moe | 9 | 1,500 | 7 | FLA chunk 300; Liger (in place) 20 | 0.1 | 1 | 10 % |\n"
-            "| b | moe | 9 | 1 | - | - | 0.1 | 1 | 10 % |\n")
+            "| b | moe | 9 | 1 | - | other 2 | 0.1 | 1 | 10 % |\n")
     rows = [{"device": "a GPU"}, {"case": "c", "times": {"tegula": 5.0, "eager": 6.0}},
             {"case": "a", "times": {"tegula": 10.0, "eager": 2000.0, "torch.compile": 6.0, "FLA chunk": 310.0, "Liger (in place)": 19.0}}]
     told = table.with_shorter(rows, page)
     assert told[:2] == rows[:2]
+    assert table.with_shorter([{"case": "b", "times": {"tegula": 3.0}}], page)[0]["times"] == {"tegula": 3.0, "eager": 1.0, "other": 2.0}
     assert told[2]["times"] == {"tegula": 10.0, "eager": 1500.0, "torch.compile": 6.0, "FLA chunk": 300.0, "Liger (in place)": 19.0}
 
 
