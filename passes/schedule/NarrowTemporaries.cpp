@@ -30,7 +30,8 @@ static FloatType roundedType(ReadOp read) {
   return type;
 }
 
-/// The narrower type that a temporary of floats can have without a change of any result.
+/// The narrower type that a temporary of f32 can have without a change of any result: f64 is
+/// computed with in f64, narrower types in f32.
 static FloatType narrowType(TempOp temp) {
   auto element = dyn_cast<FloatType>(temp.getType().getElementType());
   FloatType type;
@@ -43,7 +44,8 @@ static FloatType narrowType(TempOp temp) {
       return nullptr;
     type = own;
   }
-  return element && type && type.getWidth() < element.getWidth() ? type : nullptr;
+  return element && element.isF32() && type && type.getWidth() < element.getWidth() ? type
+                                                                                    : nullptr;
 }
 
 namespace {

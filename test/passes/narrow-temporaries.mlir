@@ -68,3 +68,20 @@ tgl.kernel @wide(%x: !tgl.tensor<[M], f32> {tgl.name = "x", tgl.role = "in"},
     tgl.write %s3, %y[%i] : f32, !tgl.tensor<[M], f32>
   }
 }
+
+// What is read of a tensor of f64 is computed with in f64.
+// CHECK-LABEL: tgl.kernel @double
+// CHECK: tgl.temp "t" : !tgl.tensor<[M], f64>
+tgl.kernel @double(%x: !tgl.tensor<[M], f64> {tgl.name = "x", tgl.role = "in"},
+                   %y: !tgl.tensor<[M], f32> {tgl.name = "y", tgl.role = "out"}) sizes [M = 0 : 0] {
+  %t = tgl.temp "t" : !tgl.tensor<[M], f64>
+  tgl.parallel (%i = 0 to M) {
+    %v = tgl.read %x[%i] : !tgl.tensor<[M], f64>
+    tgl.write %v, %t[%i] : f64, !tgl.tensor<[M], f64>
+  }
+  tgl.parallel (%i = 0 to M) {
+    %v = tgl.read %t[%i] : !tgl.tensor<[M], f64>
+    %r = tgl.convert %v to f32 : f64 -> f32
+    tgl.write %r, %y[%i] : f32, !tgl.tensor<[M], f32>
+  }
+}

@@ -11,6 +11,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Nest.h"
 #include "strategies/contraction/plan/JointTile.h"
+#include "strategies/contraction/plan/PrepackedCost.h"
 #include "strategies/contraction/plan/StreamedTile.h"
 #include "strategies/contraction/plan/TileMemory.h"
 #include "strategies/contraction/plan/WindowOperand.h"
@@ -80,13 +81,6 @@ static constexpr double singleHalves = 0.13, singleBytes = 0.08;
 /// with 128 x 256, 217 with 128 x 192 and with 128 x 128).
 static constexpr int64_t maxScaledElements = 128 * 192;
 
-/// The most bytes of operands that are prepacked in lines, which may hold an element more than
-/// once.
-static constexpr double maxPrepackedBytes = 1 << 30;
-/// The most bytes of prepacked windows for a byte of their tensor: channels that only fill a vector
-/// are waste.
-static constexpr double maxPrepackedShare = 4;
-
 std::string TensorTile::name() const {
   StringRef how = halo         ? "-shifted"
                   : tail       ? "-tail"
@@ -137,96 +131,6 @@ std::vector<std::string> tegula::tensorTileNames() {
         names.push_back(tile.name());
   }
   return names;
-}
-
-namespace {
-/// The cost of operands that an earlier launch prepacks.
-struct PrepackedCost {
-  double points = 0;       ///< multiplied for an element, of all products
-  double clocksOfLine = 0; ///< to find the places of a window's taps
-  double bytes = 0;        ///< that the launch reads and writes
-  bool isAllowed = true;
-  bool areNeighbours = false; ///< columns side by side have windows side by side
-};
-} // namespace
-
-static bool haveNeighbours(const ContractionPlan &plan, const WindowOperand &window,
-                           tgl::ReadOp read) {
-  ValueExpr subscript = read.getSubscriptExprs()[window.pixelDims.back()];
-  return tgl::stepAlong(subscript,
-                        axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) == 1;
-}
-
-static PrepackedCost prepackedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
-                                   double rows, double columns) {
-  PrepackedCost cost;
-  double ofLines = 0;
-  for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
-    auto summed = axesOfOp(tgl::ReduceOp(product.reduce));
-    PrepackedProduct prepacked = planPrepackedProduct(operands, product.reduce);
-    double points = prepacked.order.points(summed);
-    if (prepacked.a || prepacked.b) {
-      // Blocks take steps of 64 points. Of the taps of 32 points that are copied at a time all but
-      // the first take 2 clocks (convolutions of 8 and 16 channels on an H200).
-      points = alignTo(prepacked.order.points(summed), 64);
-      cost.clocksOfLine += points / 32 * 2 * (std::max(32.0 / prepacked.order.padded, 1.0) - 1);
-    }
-    if (prepacked.b)
-      cost.areNeighbours |= haveNeighbours(plan, *prepacked.b, operands.b.read);
-    cost.points += points * operands.multiplications();
-    auto addSide = [&](const ContractionOperand &operand,
-                       const std::optional<WindowOperand> &window, double lines) {
-      double single = bytesOf(operands.type),
-             terms = isBytes(operands.type) ? 1 : 2.0 * operand.terms;
-      if (!window) {
-        cost.bytes += lines * points * (single + terms);
-        ofLines += lines * points * terms;
-        return;
-      }
-      double own = double(window->images) * window->pixels * window->channels * single;
-      double kept = window->keptElements() * terms;
-      cost.bytes += own + kept;
-      cost.isAllowed &= kept <= maxPrepackedShare * own;
-    };
-    addSide(operands.a, prepacked.a, rows * shareOfMatrices(plan, operands.a));
-    addSide(operands.b, prepacked.b, columns * shareOfMatrices(plan, operands.b));
-  }
-  cost.isAllowed &= ofLines <= maxPrepackedBytes;
-  return cost;
-}
-
-namespace {
-/// The cost of a tile whose windows are one copy of the image (halo tile).
-struct HaloCost {
-  double points = 0;   ///< multiplied for an element
-  int64_t columns = 0; ///< those for the padding included
-};
-} // namespace
-
-/// Nothing where that is not possible with tiles of such a shape.
-static std::optional<HaloCost> haloCost(const ContractionPlan &plan,
-                                        ArrayRef<ProductOperands> products,
-                                        const Candidate &candidate) {
-  if (plan.products.size() != 1)
-    return std::nullopt;
-  const ProductOperands &operands = products.front();
-  tgl::ReduceOp reduce = plan.products.front().reduce;
-  PrepackedProduct prepacked = planPrepackedProduct(operands, reduce);
-  if (!prepacked.b)
-    return std::nullopt;
-  std::optional<HaloTile> halo = planHaloTile(*prepacked.b, operands.b.read, reduce,
-                                              axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
-  if (!halo)
-    return std::nullopt;
-  // Tiles of f32 whose accumulators are not finite are computed again.
-  bool usesSplitPrecision = operands.type == MmaType::TF32;
-  int64_t terms = usesSplitPrecision ? std::max(operands.a.terms, operands.b.terms) : 1;
-  std::optional<KOrder> order =
-      groupChannels(prepacked.order, *halo, 64 / terms, candidate.columns, usesSplitPrecision);
-  if (!order)
-    return std::nullopt;
-  return HaloCost{double(order->points(axesOfOp(reduce))) * operands.multiplications(),
-                  halo->images * halo->pixels};
 }
 
 /// Whether blocks with such tiles stay, if the product is large enough to bring boxes of its
@@ -397,7 +301,7 @@ void TileRanking::prepare() {
   if (prepacked.isAllowed)
     prepacked = prepackedCost(plan, products, double(batch) * rows, double(batch) * columns);
   canUseHaloTile = prepacked.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
-                     return candidate.prepacked && haloCost(plan, products, candidate);
+                     return candidate.prepacked && haloCost(plan, products, candidate.columns);
                    });
   // Memory bounds products of few rows of f32, as those of 16-bit operands. Producers that split
   // what they load wait for memory longer (12 x 4096 x 25088 on an H200: 159 us in tiles of 64 x
@@ -544,7 +448,7 @@ void TileRanking::rank(const Candidate &candidate, double speed) {
     return;
   }
   if (std::optional<HaloCost> halo =
-          candidate.prepacked ? haloCost(plan, products, candidate) : std::nullopt)
+          candidate.prepacked ? haloCost(plan, products, candidate.columns) : std::nullopt)
     rankHalo(candidate, speed, *halo);
   for (int64_t splits = 1; splits <= most; ++splits) {
     double total = clocksOf(candidate, speed, tiles, steps, splits);
