@@ -31,9 +31,8 @@ static bool haveNeighbours(const ContractionPlan &plan, const WindowOperand &win
                         axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) == 1;
 }
 
-PrepackedCost tegula::prepackedCost(const ContractionPlan &plan,
-                                    ArrayRef<ProductOperands> products, double rows,
-                                    double columns) {
+PrepackedCost tegula::prepackedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+                                    double rows, double columns) {
   PrepackedCost cost;
   double ofLines = 0;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
