@@ -41,7 +41,12 @@ struct HoistStepValuesPass : Counted<tegula::impl::HoistStepValuesPassBase<Hoist
 
   void runOnOperation() override {
     Prover prover(sizeFacts(getOperation()));
-    for (ForOp loop : llvm::to_vector(getOperation().getBody().front().getOps<ForOp>()))
+    SmallVector<ForOp> loops; // around statements: what they hoist stands before them, in a loop too
+    getOperation().walk([&](ForOp loop) {
+      if (!loop->getParentOfType<ParallelOp>())
+        loops.push_back(loop);
+    });
+    for (ForOp loop : loops)
       hoistFrom(loop, prover);
   }
 
