@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/ContractionStrategy.h"
 #include "ir/tgl/TglUtils.h"
+#include "strategies/contraction/plan/JointTile.h"
 #include "strategies/contraction/plan/TileMemory.h"
 
 using namespace llvm;
@@ -138,8 +139,10 @@ static ContractionMatched matchTile(ParallelOp op, ArrayRef<ScheduleSetting> set
   std::pair<double, bool> least;
   for (const RankedTile &one : (*match)->ranked) {
     TensorTile tile = withSettings(one.tile, settings, product);
-    if (tile.isShared() && !(machine.jointTiles && TileMemory(tile, operands, machine).usesTma()))
-      continue; // products share tiles of blocks that stay
+    if (tile.hasOneMainloop() &&
+        !(machine.jointTiles && TileMemory(tile, operands, machine).usesTma() &&
+          separateTileOf(tile, operands, machine)))
+      continue; // one mainloop is that of blocks that stay
     // Tiles are ranked for sm_90a; with less shared memory a launch would be refused.
     if (!machine.hasWgmma &&
         (tile.terms || TileMemory(tile, operands, machine).sharedBytes() > machine.sharedBytes))
@@ -176,7 +179,7 @@ static std::string costOf(const TensorTile &tile, const Product &product) {
   os << tile.rows << " x " << tile.statementColumns();
   if (tile.joint > 1)
     os << " of " << tile.joint << " products";
-  if (tile.chained)
+  if (tile.accumulated)
     os << " of " << product.operands.size() << " products that are added";
   if (tile.splits > 1)
     os << ", " << tile.splits << " blocks for a sum";
@@ -214,7 +217,9 @@ static std::string whyNot(const ScheduleSetting &setting, const TensorTile &tile
   if (tile.halo)
     return "; whether it stays follows from the copy of the image";
   if (tile.splits > 1 || product.operands.size() > 1)
-    return "; a block stays for tiles of one product whose sums it does not share";
+    return "; a block stays for tiles of one product, or of products that share a mainloop, whose "
+           "sums "
+           "no other block has";
   return "; a block stays where its sums, " + std::to_string(memory.accumulatorsBytes()) +
          " bytes, have a place beside the stages";
 }

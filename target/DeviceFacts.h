@@ -12,6 +12,10 @@
 
 namespace tegula::device {
 
+/// Terms of bf16, with 8 bits of significand each, that hold an f32 whole, if it is 2^-109 or more:
+/// the least number of bf16 is 2^-133.
+inline constexpr unsigned bf16Terms = 3;
+
 /// Multiprocessors that cost models assume: those of an H200. Other GPUs with tensor cores differ
 /// by less than a factor of two, and grids are made for the device that is there
 /// (runtime/PreparedPlan.cpp).

@@ -41,7 +41,7 @@ struct HoistStepValuesPass : Counted<tegula::impl::HoistStepValuesPassBase<Hoist
 
   void runOnOperation() override {
     Prover prover(sizeFacts(getOperation()));
-    SmallVector<ForOp> loops; // around statements: what they hoist stands before them, in a loop too
+    SmallVector<ForOp> loops; // around statements; what they hoist stands before the loop
     getOperation().walk([&](ForOp loop) {
       if (!loop->getParentOfType<ParallelOp>())
         loops.push_back(loop);

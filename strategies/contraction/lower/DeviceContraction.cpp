@@ -33,7 +33,8 @@ void OutputTile::emit() {
   tile.splits > 1 ? splitK.setSplit() : TileIndices(context).setTile(wide(here.block));
   Epilogue epilogue(here);
   epilogue.returnIfUnused();
-  // A second block multiplies while this one brings elements: its registers have to be there.
+  // Two blocks have a multiprocessor, one of which multiplies while the other brings elements: a
+  // thread has half of the registers.
   if (numbers.usesBF16Terms() && memory.residents() > 1)
     b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "2");
   if (numbers.isWarpSpecialized())

@@ -71,7 +71,7 @@ Value *Epilogue::pairOf(tgl::WriteOp write, ArrayRef<Value *> sums, unsigned fir
   e.withLanes(axis, 2, number, nullptr, [&] {
     for (auto [which, product] : enumerate(plan.products)) {
       auto *type = FixedVectorType::get(here.accumulatorType(), 2);
-      bool isInFirst = which && tile.chained;
+      bool isInFirst = which && tile.accumulated;
       Value *pair =
           isInFirst ? static_cast<Value *>(Constant::getNullValue(type)) : PoisonValue::get(type);
       for (unsigned n = isInFirst ? 2 : 0; n < 2; ++n)

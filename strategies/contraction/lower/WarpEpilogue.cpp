@@ -153,7 +153,7 @@ void Epilogue::emitVectors(Value *first, unsigned step, unsigned count, Value *c
       e.emitOp(op);
     for (unsigned which = 0; which < plan.products.size(); ++which)
       e.values[sumOf(which)] =
-          which && tile.chained // the first has all
+          which && tile.accumulated // the first has all
               ? static_cast<Value *>(Constant::getNullValue(vector))
               : b.CreateAlignedLoad(
                     vector, here.accumulatorAddress(row, column, here.accumulatorsBase(which)),

@@ -10,6 +10,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "strategies/contraction/plan/TileMemory.h"
+#include "strategies/contraction/plan/TileReductions.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -76,18 +77,40 @@ bool tegula::areOneSum(const ContractionPlan &plan, ArrayRef<ProductOperands> pr
   return added + 1 == products.size();
 }
 
-bool tegula::mayBeShared(const TensorTile &tile) {
-  constexpr int64_t warpgroupRows = 64, warpgroupThreads = 128;
-  bool hasAllColumns = tile.threads() / warpgroupThreads * warpgroupRows == tile.rows;
-  return tile.isShared() && tile.warpgroups && !tile.prepacked && !tile.halo && hasAllColumns &&
-         tile.columns % (tile.joint * jointPanel) == 0;
+bool tegula::maySumsStayInWarps(const ContractionPlan &plan) {
+  constexpr int64_t laneColumns = 4;
+  auto axes = cast<tgl::AxesOp>(tgl::ParallelOp(plan.op).getOperation());
+  return partialWrites(plan.op).empty() && !plan.columns.empty() &&
+         tgl::knownPoints(axes, plan.columns).value_or(1) % laneColumns == 0 &&
+         tgl::knownPoints(axes, {plan.columns.back()}).value_or(1) % laneColumns == 0;
 }
 
-bool tegula::canShare(const TensorTile &tile, ArrayRef<ProductOperands> products) {
-  if (!mayBeShared(tile))
+std::optional<TensorTile> tegula::separateTileOf(TensorTile tile,
+                                                 ArrayRef<ProductOperands> products,
+                                                 const TargetInfo &machine) {
+  int64_t most = tile.statementColumns();
+  tile.joint = 1;
+  tile.accumulated = false;
+  for (int64_t columns : {most, 2 * jointPanel, jointPanel}) {
+    tile.columns = std::min(columns, most);
+    if (TileMemory(tile, products, machine).sharedBytes() <= machine.sharedBytes)
+      return tile;
+  }
+  return std::nullopt;
+}
+
+bool tegula::mayHaveOneMainloop(const TensorTile &tile) {
+  constexpr int64_t warpgroupRows = 64, warpgroupThreads = 128;
+  bool hasAllColumns = tile.threads() / warpgroupThreads * warpgroupRows == tile.rows;
+  return tile.hasOneMainloop() && tile.warpgroups && !tile.prepacked && !tile.halo &&
+         hasAllColumns && tile.columns % (tile.joint * jointPanel) == 0;
+}
+
+bool tegula::canHaveOneMainloop(const TensorTile &tile, ArrayRef<ProductOperands> products) {
+  if (!mayHaveOneMainloop(tile))
     return false;
   TargetInfo machine = TargetInfo::measured();
   machine.minTmaMacs = 0; // whether boxes pay is weighed where the machine is known
   TileMemory memory(tile, products, machine);
-  return memory.usesTma() && memory.are16Bit();
+  return memory.usesTma() && memory.are16Bit() && separateTileOf(tile, products, machine);
 }

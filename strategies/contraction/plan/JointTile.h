@@ -15,7 +15,7 @@
 //                                                               results
 //
 // Products that are only added, as in `sum(x[i, k]*a[j, k] for k) + sum(y[i, l]*b[j, l] for l)`,
-// are chained: one sum over the points of the first, then over those of the second.
+// are accumulated: one sum over the points of the first, then over those of the second.
 //
 // Elsewhere products come one after the other, and all sums but the last wait in shared memory.
 //
@@ -24,6 +24,7 @@
 #define TEGULA_STRATEGIES_CONTRACTION_PLAN_JOINTTILE_H
 
 #include "strategies/contraction/plan/TensorTile.h"
+#include "target/TargetInfo.h"
 
 namespace tegula {
 
@@ -31,7 +32,7 @@ namespace tegula {
 inline constexpr int64_t jointPanel = 64;
 
 /// Whether products may share such a tile: a warpgroup has all columns.
-bool mayBeShared(const TensorTile &tile);
+bool mayHaveOneMainloop(const TensorTile &tile);
 
 /// Whether all products, two or more, have the same elements as their rows, and columns that lie in
 /// memory in the same way.
@@ -41,9 +42,18 @@ bool haveCommonRows(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands>
 /// in memory in the same way.
 bool areOneSum(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products);
 
+/// Whether warps may do the rest for their own sums, as far as the statement tells
+/// (EpiloguePlan::fitsWarpEpilogue): nothing is reduced in tiles, and columns come in fours.
+bool maySumsStayInWarps(const ContractionPlan &plan);
+
+/// The tile for products that come one after the other where those of `tile` cannot have one
+/// mainloop: of as many columns as leave room for sums that wait. Nothing where there is no room.
+std::optional<TensorTile> separateTileOf(TensorTile tile, llvm::ArrayRef<ProductOperands> products,
+                                         const TargetInfo &machine);
+
 /// Whether products may share the tile, and their operands can come as boxes of their tensors
 /// (TmaOperand.h).
-bool canShare(const TensorTile &tile, llvm::ArrayRef<ProductOperands> products);
+bool canHaveOneMainloop(const TensorTile &tile, llvm::ArrayRef<ProductOperands> products);
 
 } // namespace tegula
 

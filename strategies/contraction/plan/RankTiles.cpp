@@ -82,14 +82,14 @@ static constexpr double singleHalves = 0.13, singleBytes = 0.08;
 static constexpr int64_t maxScaledElements = 128 * 192;
 
 std::string TensorTile::name() const {
-  StringRef how = halo         ? "-shifted"
-                  : tail       ? "-tail"
-                  : joint > 1  ? "-joint"
-                  : chained    ? "-chained"
-                  : prepacked  ? "-packed"
-                  : terms      ? "-terms"
-                  : warpgroups ? "-warpgroups"
-                               : "";
+  StringRef how = halo          ? "-shifted"
+                  : tail        ? "-tail"
+                  : joint > 1   ? "-joint"
+                  : accumulated ? "-accumulated"
+                  : prepacked   ? "-packed"
+                  : terms       ? "-terms"
+                  : warpgroups  ? "-warpgroups"
+                                : "";
   return (Twine(rows) + "x" + Twine(columns) + how).str();
 }
 
@@ -108,7 +108,7 @@ static TensorTile tailTileOf(const Candidate &candidate) {
 
 static TensorTile termTileOf(const Candidate &candidate, int64_t splits) {
   TensorTile tile = tileOf(candidate, splits);
-  tile.terms = TensorTile::bf16Terms;
+  tile.terms = device::bf16Terms;
   return tile;
 }
 
@@ -123,11 +123,11 @@ std::vector<std::string> tegula::tensorTileNames() {
       if (candidate.single)
         names.push_back(termTileOf(candidate, 1).name());
     }
-    TensorTile joint = tileOf(candidate, 1), chained = joint;
+    TensorTile joint = tileOf(candidate, 1), accumulated = joint;
     joint.joint = joint.columns / jointPanel;
-    chained.chained = true;
-    for (const TensorTile &tile : {joint, chained})
-      if (mayBeShared(tile))
+    accumulated.accumulated = true;
+    for (const TensorTile &tile : {joint, accumulated})
+      if (mayHaveOneMainloop(tile) && !candidate.unsplit)
         names.push_back(tile.name());
   }
   return names;
@@ -184,7 +184,8 @@ public:
   /// Leaves out shapes of the other instruction: warps' products are not shown to have the bits of
   /// warpgroups'.
   void keepInstruction(bool warpgroups);
-  /// The same where each of few lines reads the whole other side.
+  /// Why a thread for a result is as fast where each of few lines reads the whole other side;
+  /// empty: a tile may be faster.
   std::string whyNotRanked() const;
 
   SmallVector<RankedTile> ranked;
@@ -232,7 +233,7 @@ private:
   void rankHalo(const Candidate &candidate, double speed, const HaloCost &halo);
   double clocksOf(const Candidate &candidate, double speed, int64_t tiles, int64_t steps,
                   int64_t splits) const;
-  void rankShared(const TensorTile &tile, double speed);
+  void rankOneMainloop(const TensorTile &tile, double speed);
 };
 } // namespace
 
@@ -458,9 +459,9 @@ void TileRanking::rank(const Candidate &candidate, double speed) {
   }
 }
 
-/// A tile that the products share multiplies as one of its columns does.
-void TileRanking::rankShared(const TensorTile &tile, double speed) {
-  if (!canShare(tile, products))
+/// The mainloop multiplies at the rate of one product with as many columns.
+void TileRanking::rankOneMainloop(const TensorTile &tile, double speed) {
+  if (!canHaveOneMainloop(tile, products))
     return;
   int64_t points = summed / tile.joint, steps = divideCeil(points, int64_t(64));
   double stage = double(tile.rows) * tile.statementColumns() * clocks / speed / steps;
@@ -473,7 +474,7 @@ void TileRanking::rankTerms(const Candidate &candidate) {
   int64_t tiles = divideCeil(rows, candidate.rows) * divideCeil(columns, candidate.columns) * batch;
   int64_t most = std::clamp<int64_t>(shortest / 256, 1, device::multiprocessors);
   double elements = double(candidate.rows) * candidate.columns;
-  double product = elements * summed * TensorTile::bf16Terms / (halfRate * candidate.half);
+  double product = elements * summed * device::bf16Terms / (halfRate * candidate.half);
   double staging = candidate.rows * ofRow + candidate.columns * ofColumn;
   for (int64_t splits = 1; splits <= most; ++splits) {
     TensorTile tile = termTileOf(candidate, splits);
@@ -491,19 +492,19 @@ void TileRanking::rankTerms(const Candidate &candidate) {
 
 void TileRanking::rankAll() {
   prepare();
-  bool mayShare = allHalf && allVectors && mayUseWgmma,
+  bool mayShare = allHalf && allVectors && mayUseWgmma && maySumsStayInWarps(plan),
        isJoint = mayShare && haveCommonRows(plan, products),
-       isChained = mayShare && areOneSum(plan, products);
+       isAccumulated = mayShare && areOneSum(plan, products);
   for (const Candidate &candidate : candidates) {
     if (double speed = speedOf(candidate))
       rank(candidate, speed);
-    TensorTile joint = tileOf(candidate, 1), chained = joint;
+    TensorTile joint = tileOf(candidate, 1), accumulated = joint;
     joint.joint = products.size();
-    chained.chained = true;
-    if (isJoint && !candidate.unsplit)
-      rankShared(joint, candidate.half);
-    if (isChained && !candidate.unsplit)
-      rankShared(chained, candidate.half);
+    accumulated.accumulated = true;
+    for (auto [tile, isPossible] :
+         {std::pair(joint, isJoint), std::pair(accumulated, isAccumulated)})
+      if (isPossible && !candidate.unsplit)
+        rankOneMainloop(tile, candidate.half);
     if (mayUseTerms && candidate.warpgroups && !candidate.prepacked && candidate.single)
       rankTerms(candidate);
   }
@@ -513,12 +514,12 @@ void TileRanking::rankAll() {
 
 /// The last wave of tiles is cut along K; how many blocks share a sum, and whether they exchange it
 /// in a cluster, depends on how many tiles there are; the accuracy check of warpgroups lets a
-/// tile's rows be computed again together; chained products are one sum, not a sum of two.
+/// tile's rows be computed again together; accumulated products are one sum, not a sum of two.
 void TileRanking::keepInvariant() {
   bool isChecked = products.front().type == MmaType::TF32;
   llvm::erase_if(ranked, [&](const RankedTile &one) {
     const TensorTile &tile = one.tile;
-    return tile.tail || tile.chained || (tile.splits > 1 && !tile.parts) ||
+    return tile.tail || tile.accumulated || (tile.splits > 1 && !tile.parts) ||
            (isChecked && tile.warpgroups);
   });
 }

@@ -19,7 +19,7 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
       builder.getNamedAttr("warpgroups", builder.getBoolAttr(warpgroups)),
       builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))};
   for (auto [name, isSet] : {std::pair("packed", prepacked), std::pair("shifted", halo),
-                             std::pair("tail", tail), std::pair("chained", chained)})
+                             std::pair("tail", tail), std::pair("accumulated", accumulated)})
     if (isSet)
       entries.push_back(builder.getNamedAttr(name, builder.getBoolAttr(true)));
   for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster),
@@ -47,11 +47,21 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
     auto value = tile.getAs<mlir::IntegerAttr>(name);
     return value ? value.getInt() : 0;
   };
-  return TensorTile{shape[0],         shape[1],         warps[0],
-                    warps[1],         splits.getInt(),  isSet("warpgroups"),
-                    isSet("packed"),  isSet("shifted"), isSet("tail"),
-                    number("stages"), number("raster"), std::max<int64_t>(number("joint"), 1),
-                    isSet("chained"), number("terms"),  number("parts")};
+  return TensorTile{shape[0],
+                    shape[1],
+                    warps[0],
+                    warps[1],
+                    splits.getInt(),
+                    isSet("warpgroups"),
+                    isSet("packed"),
+                    isSet("shifted"),
+                    isSet("tail"),
+                    number("stages"),
+                    number("raster"),
+                    std::max<int64_t>(number("joint"), 1),
+                    isSet("accumulated"),
+                    number("terms"),
+                    number("parts")};
 }
 
 /// The first with the name, else the first.

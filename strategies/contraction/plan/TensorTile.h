@@ -96,13 +96,15 @@ llvm::SmallVector<ProductOperands> operandsOfBF16Terms(const ContractionPlan &pl
 /// fragments. Split-K: `splits` blocks share a tile, and a cluster reduction or a second launch
 /// adds up their partial sums (TileMemory.h).
 ///
-/// `warpgroups`  wgmma on sm_90a: a warpgroup computes 64 rows by all columns (tiles of 128 rows)
-/// or half of them (64 rows) `prepacked`   a launch before reorders the operands, and splits those
-/// of f32 into terms `halo`        prepacked as well; one halo tile of the image serves all filter
-/// taps (HaloTile) `tail`        persistent blocks split the last partial wave over K
-/// (strategies/contraction/lower/block/SplitKTail.cpp)
-/// `joint`       products that have their rows in common lie side by side in the columns of a tile
-/// `chained`     products that are only added go one after the other into the same accumulators
+/// - `warpgroups`: wgmma on sm_90a. A warpgroup computes 64 rows by all columns (tiles of 128 rows)
+///   or half of them (64 rows).
+/// - `prepacked`: a launch before reorders the operands, and splits those of f32 into terms.
+/// - `halo`: prepacked as well; one halo tile of the image serves all filter taps (HaloTile).
+/// - `tail`: persistent blocks split the last partial wave over K (SplitKTail.cpp).
+/// - `joint`: products that have their rows in common lie side by side in the columns of a tile.
+/// - `accumulated`: products that are only added go one after the other into the same accumulators.
+/// - `terms`: a factor of f32 is multiplied as terms of bf16.
+/// - `parts`: a sum is the sum of parts in a fixed order.
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, prepacked = false, halo = false, tail = false;
@@ -117,11 +119,9 @@ struct TensorTile {
   /// How many products share the tile: `columns` are theirs together, those of the first product
   /// before those of the second. A thread then has all products' sums of an element.
   int64_t joint = 1;
-  bool chained = false;
+  bool accumulated = false;
   /// Terms of bf16 of a factor of f32, beside one of bf16, by warpgroups; 0: terms of f16 or TF32.
   int64_t terms = 0;
-  /// They hold an f32 whole: three times 8 bits.
-  static constexpr int64_t bf16Terms = 3;
   /// Parts of each sum, added up in order: by `splits` blocks, as many, or by one, one after the
   /// other. 0: as many as `splits`, which are added up in a cluster where that is faster.
   int64_t parts = 0;
@@ -130,9 +130,9 @@ struct TensorTile {
   /// Columns of the statement that the tile computes.
   int64_t statementColumns() const { return columns / joint; }
   /// Whether one mainloop computes all products.
-  bool isShared() const { return joint > 1 || chained; }
-  /// `128x64` by warps, `128x64-warpgroups`, `128x64-prepacked`, `128x64-halo`, `128x64-tail`,
-  /// `128x256-joint`, `128x256-chained`, `128x64-terms`.
+  bool hasOneMainloop() const { return joint > 1 || accumulated; }
+  /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`, `128x64-shifted`, `128x64-tail`,
+  /// `128x256-joint`, `128x256-accumulated`, `128x64-terms`.
   std::string name() const;
   /// The name with the number of splits: `128x64/1`, `64x64/8`.
   std::string fullName() const;

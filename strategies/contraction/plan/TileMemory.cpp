@@ -55,7 +55,7 @@ static unsigned linesOfStage(const TensorTile &tile, ArrayRef<ProductOperands> p
 
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products,
                        const TargetInfo &machine)
-    : tile(tile), machine(machine), numProducts(tile.isShared() ? 1 : products.size()),
+    : tile(tile), machine(machine), numProducts(tile.hasOneMainloop() ? 1 : products.size()),
       stageLines(usesBF16Terms() ? linesOfStage(tile, products) : tile.rows + tile.columns),
       usesSplitPrecision(products.front().type == MmaType::TF32),
       areBytes(isBytes(products.front().type)), isF8(products.front().type == MmaType::F8),
@@ -74,7 +74,7 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
       double blocks = std::ceil(of.rows / tile.rows) *
                       std::ceil(of.columns / tile.statementColumns()) * of.batch * tile.splits;
       isAlone = are16Bit() && blocks <= device::multiprocessors;
-      longest = std::max(longest, of.points);
+      longest = tile.accumulated ? longest + of.points : std::max(longest, of.points);
     }
   constexpr double depth = lineBytes / 2;
   if (allowsTma)
@@ -93,8 +93,7 @@ bool TileMemory::usesTma16Bit() const {
 }
 
 unsigned TileMemory::stages() const {
-  if (usesBF16Terms()) // one is filled while the other is multiplied, and there is room for a
-                       // second block
+  if (usesBF16Terms()) // more would leave no room for a second block
     return 2;
   if (tile.stages)
     return tile.stages;

@@ -15,8 +15,10 @@
 #include "strategies/tile_loop/lower/TileLoopProducts.h"
 
 #include "codegen/async/Async.h"
+#include "codegen/nvgpu/BF16Terms.h"
 #include "ir/tgl/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "target/DeviceFacts.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -40,11 +42,11 @@ Value *TileLoopProducts::descriptorOf(const Staged &staged, Value *stage, Value 
 
 /// Values as three terms of bf16, the largest first, which hold all bits of an f32: bits are cut
 /// off, and what is left is exact. Where nothing is left, or the value is infinite, a term is the
-/// least number of the value's sign, which sums do not show: so products with infinities, of which
-/// a term of 0 would make NaN, are what those of the value are. Terms of 0 are 0.
+/// least number of bf16 with the value's sign, which tensor cores cut off beside terms of 2^-109
+/// and more: so products with infinities, of which a term of 0 would make NaN, are what those of
+/// the value are. Terms of 0 are 0.
 SmallVector<TileLoopBlock::Values> TileLoopProducts::bf16Words(Values points, unsigned steps) {
-  constexpr uint32_t upperHalf = 0xffff0000, upperHalves = 0x7632;
-  Type *word = b.getInt32Ty(), *single = b.getFloatTy();
+  Type *single = b.getFloatTy();
   constexpr double least = 0x1p-133, toOne = 0x1p100; // at least the least of any f32
   auto number = [&](double value) { return ConstantFP::get(single, value); };
   Values leastOf;
@@ -52,19 +54,15 @@ SmallVector<TileLoopBlock::Values> TileLoopProducts::bf16Words(Values points, un
     leastOf.push_back(b.CreateMaximum(
         b.CreateMinimum(b.CreateFMul(value, number(toOne)), number(least)), number(-least)));
   SmallVector<Values> words;
-  for (unsigned term = 0; term < TileLoopProduct::bf16Terms; ++term) {
+  for (unsigned term = 0; term < device::bf16Terms; ++term) {
     for (unsigned step = 0; step < steps; ++step) {
       Values four;
       for (unsigned n = 8 * step; n < 8 * step + 8; n += 2)
-        four.push_back(
-            b.CreateIntrinsic(word, Intrinsic::nvvm_prmt,
-                              {b.CreateBitCast(points[n], word),
-                               b.CreateBitCast(points[n + 1], word), c.i32(upperHalves)}));
+        four.push_back(upperHalves(b, points[n], points[n + 1]));
       words.push_back(four);
     }
     for (auto [value, smallest] : zip_equal(points, leastOf)) {
-      Value *kept = b.CreateAnd(b.CreateBitCast(value, word), c.i32(upperHalf));
-      Value *left = b.CreateFSub(value, b.CreateBitCast(kept, single)); // NaN of an infinity
+      Value *left = withoutUpperHalf(b, value); // NaN of an infinity
       value = b.CreateSelect(b.CreateFCmpONE(left, number(0)), left, smallest);
     }
   }

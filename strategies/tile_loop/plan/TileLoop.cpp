@@ -339,7 +339,7 @@ private:
       product.aValue = convert.getValue();
     else if (!read || !isOwn(read.getTensor()) || read.getTensorType().getElementType() != element)
       (element.isBF16() ? product.leftTerms : product.terms) =
-          element.isBF16() ? TileLoopProduct::bf16Terms : 2;
+          element.isBF16() ? device::bf16Terms : 2;
     return true;
   }
 

@@ -49,7 +49,6 @@ struct TileLoopProduct {
   bool aKMajor = false,
        bKMajor = false; ///< neighbours in memory are neighbours along the sum
   int64_t fixed;        ///< points of the axis that is not the tile's
-  static constexpr unsigned bf16Terms = 3;
   /// Whether a tile's sums begin with 0 and are added to those before in registers, which tensor
   /// cores would cut off.
   bool addsTiles() const { return terms > 1 || leftTerms > 1; }

@@ -87,14 +87,19 @@ void ContractionContext::note(const WgmmaProduct &product) {
     return OperandLayout{sourceOf(*its.side, *its.how), its.shared, its.offset, its.isCopied};
   };
   OperandLayout column = operand(product.b);
-  for (unsigned further = 1; further < numbers.tile.joint; ++further)
-    column.source += " and " + sourceOf(numbers.plan.products[product.number + further].b,
-                                        numbers.products[product.number + further].b);
+  OperandLayout row = operand(product.a);
+  for (unsigned other = 1; numbers.tile.hasOneMainloop() && other < numbers.products.size();
+       ++other) {
+    const ContractionProduct &planned = numbers.plan.products[other];
+    column.source += " and " + sourceOf(planned.b, numbers.products[other].b);
+    if (numbers.tile.accumulated)
+      row.source += " and " + sourceOf(planned.a, numbers.products[other].a);
+  }
   if (product.b.usesHaloTile) {
     column.tile = numbers.haloLayout();
     column.offset = numbers.ringRowsBytes();
   }
   unsigned multiplications = std::max(product.a.terms + product.b.terms - 1, product.planes());
   noted.push_back(
-      {product.type, multiplications, numbers.ringStages(), operand(product.a), std::move(column)});
+      {product.type, multiplications, numbers.ringStages(), std::move(row), std::move(column)});
 }

@@ -9,6 +9,7 @@
 
 #include "codegen/nvgpu/Fragments.h"
 #include "ir/tgl/TglUtils.h"
+#include "strategies/contraction/plan/JointTile.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -45,7 +46,7 @@ ContractionNumbers::ContractionNumbers(const EmitterOptions &options, const Cont
     for (auto [product, operands] : zip_equal(plan.products, products))
       prepacked.push_back(planPrepackedProduct(operands, product.reduce));
   chooseEpilogueColumns();
-  if (tile.isShared() && !(usesTma() && isPersistent() && usesWarpEpilogue()))
+  if (tile.hasOneMainloop() && !(usesTma() && isPersistent() && usesWarpEpilogue()))
     separateProducts();
   if (isPrepacked() && tile.halo && prepacked.size() == 1 && prepacked.front().b)
     layOutHaloTile();
@@ -92,9 +93,7 @@ void ContractionNumbers::chooseEpilogueColumns() {
 /// Products that share a tile are those of blocks that stay, whose warps do the rest by themselves.
 /// Elsewhere they come one after the other, with a tile for each.
 void ContractionNumbers::separateProducts() {
-  tile.columns = tile.statementColumns();
-  tile.joint = 1;
-  tile.chained = false;
+  tile = *separateTileOf(tile, products, options.target); // matched where there is one
   memory = TileMemory(tile, products, options.target);
 }
 

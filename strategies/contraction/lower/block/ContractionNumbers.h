@@ -153,7 +153,7 @@ public:
   EpiloguePlan planEpilogue() const { return EpiloguePlan(plan, tile, memory, options, padded); }
   bool usesWarpEpilogue() const;
   /// Mainloops of a tile, one after the other: products that share it have one.
-  unsigned numMainloops() const { return tile.isShared() ? 1 : products.size(); }
+  unsigned numMainloops() const { return tile.hasOneMainloop() ? 1 : products.size(); }
 
   //===--- The workspace (ContractionWorkspace.cpp) ---===//
 

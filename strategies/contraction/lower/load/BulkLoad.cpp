@@ -66,12 +66,10 @@ void BulkLoads::produceBulkLoads(const WgmmaProduct &product) {
             indices.stepInKLoop(product.kLoop, b.CreateUDiv(number, i64(product.substeps)));
         Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)),
                                    b.CreateURem(number, i64(product.substeps)));
-        SmallVector<Value *> from; // where planes lie, or maps
-        if (numbers.usesTma())
-          from = tmaDescriptors.mapsOf(product, inSum);
-        else
-          for (bool ofRows : {true, false})
-            from.push_back(prepackedLoads.prepackedTermsOf(
+        SmallVector<Value *> planes; // where they lie
+        for (bool ofRows : {true, false})
+          if (numbers.isPrepacked())
+            planes.push_back(prepackedLoads.prepackedTermsOf(
                 ofRows ? product.a : product.b, sides[2 * product.number + !ofRows], inSum));
         async::acquire(b, context.rings[product.number], inBlock);
         e.emitIf(isFirst, [&] {
@@ -79,9 +77,8 @@ void BulkLoads::produceBulkLoads(const WgmmaProduct &product) {
               async::expectBytes(b, context.rings[product.number], inBlock, product.stageBytes());
           Value *base = stageRings.stageAddress(product, stage);
           if (numbers.usesTma())
-            return tmaDescriptors.loadStage(
-                product, from, b.CreateMul(inSum, i64(product.a.shared.depth())), base, barrier);
-          for (auto [operand, plane] : zip_equal(std::array{&product.a, &product.b}, from))
+            return tmaDescriptors.loadStage(product, inSum, base, barrier);
+          for (auto [operand, plane] : zip_equal(std::array{&product.a, &product.b}, planes))
             loadBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand->offset)), plane,
                      operand->shared.bytes(), barrier);
         });

@@ -27,7 +27,7 @@ using namespace tegula;
 /// How many of a block's stages come so: none of them is in its second tile. Extents of operands
 /// with maps are known. Operands of products that share a tile come as boxes alone.
 unsigned PrologueLoads::numPrologueStages() {
-  if (!e.options.prologueLoads || !numbers.makesTmaDescriptors() || tile.isShared())
+  if (!e.options.prologueLoads || !numbers.makesTmaDescriptors() || tile.hasOneMainloop())
     return 0;
   SaveAndRestore<std::optional<TailSlice>> none(context.tailSlice,
                                                 std::nullopt); // it is a whole tile

@@ -19,6 +19,9 @@
 //===----------------------------------------------------------------------===//
 #include "strategies/contraction/lower/load/SplitPrecision.h"
 
+#include "codegen/nvgpu/BF16Terms.h"
+#include "target/DeviceFacts.h"
+
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -179,24 +182,19 @@ Value *SplitPrecision::keepNonZero(Value *chunk, Value *scale, Value *words) {
 /// bits, the next and the last. Bits are cut off, so that no term is infinite where the element is
 /// not. What is left of an infinity is NaN, and an infinity times a term of 0 is: sums show it.
 SmallVector<Value *> SplitPrecision::bf16Terms(Value *chunk) {
-  constexpr uint32_t upperHalf = 0xffff0000, upperHalves = 0x7632;
   constexpr unsigned count = WgmmaSharedLayout::chunk;
-  Type *words = FixedVectorType::get(b.getInt32Ty(), count);
   SmallVector<Value *> terms;
-  for (unsigned term = 0; term < TensorTile::bf16Terms; ++term) {
-    Value *bits = b.CreateBitCast(chunk, words),
-          *own = PoisonValue::get(FixedVectorType::get(b.getInt32Ty(), count / 2));
-    for (unsigned word = 0; word < count / 2; ++word) {
-      Value *pair = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_prmt,
-                                      {b.CreateExtractElement(bits, uint64_t(2 * word)),
-                                       b.CreateExtractElement(bits, uint64_t(2 * word + 1)),
-                                       i32(upperHalves)});
-      own = b.CreateInsertElement(own, pair, word);
-    }
+  for (unsigned term = 0; term < device::bf16Terms; ++term) {
+    Value *own = PoisonValue::get(FixedVectorType::get(b.getInt32Ty(), count / 2));
+    for (unsigned word = 0; word < count / 2; ++word)
+      own =
+          b.CreateInsertElement(own,
+                                upperHalves(b, b.CreateExtractElement(chunk, uint64_t(2 * word)),
+                                            b.CreateExtractElement(chunk, uint64_t(2 * word + 1))),
+                                word);
     terms.push_back(own);
-    Value *kept = b.CreateAnd(bits, b.CreateVectorSplat(count, i32(upperHalf)));
-    if (term + 1 < TensorTile::bf16Terms)
-      chunk = b.CreateFSub(chunk, b.CreateBitCast(kept, chunk->getType()));
+    if (term + 1 < device::bf16Terms)
+      chunk = withoutUpperHalf(b, chunk);
   }
   return terms;
 }

@@ -68,7 +68,7 @@ WgmmaProduct WgmmaLoads::makeWgmmaProduct(unsigned number) {
   }
   product.kLoop =
       indices.makeKLoop(product.reduce, product.a.shared.depth() * product.substeps, order);
-  if (tile.chained && number == 0) // those of the others follow
+  if (tile.accumulated && number == 0) // those of the others follow
     for (const ContractionProduct &other : ArrayRef(plan.products).drop_front())
       product.kLoop.steps =
           b.CreateAdd(product.kLoop.steps, stepsOf(other, product.a.shared.depth()));

@@ -26,7 +26,7 @@ public:
     Value *line, *chunk; ///< i32: coordinates in the tile
     unsigned below;      ///< lines to add, a multiple of 8, which leaves the swizzle unchanged
   };
-  /// Product `number`; of a tile with chained products the first stands for all.
+  /// Product `number`; of a tile with accumulated products the first stands for all.
   WgmmaProduct makeWgmmaProduct(unsigned number);
   /// Steps of `depth` points of one product's sum (i64).
   Value *stepsOf(const ContractionProduct &product, int64_t depth);

@@ -40,24 +40,6 @@ Value *TmaDescriptors::tmaDescriptorOf(unsigned product, bool ofRows) {
                              b.CreateAdd(start, i64(which * tmaDescriptorBytes)));
 }
 
-SmallVector<Value *> TmaDescriptors::mapsOf(const WgmmaProduct &product, Value *&stage) {
-  SmallVector<Value *> maps{tmaDescriptorOf(product.number, true)};
-  for (unsigned part = 0; part < tile.joint; ++part)
-    maps.push_back(tmaDescriptorOf(product.number + part, false));
-  if (!tile.chained)
-    return maps;
-  Value *first = i64(0), *inTile = stage;
-  for (unsigned other = 1; other < products.size(); ++other) {
-    first =
-        b.CreateAdd(first, wgmmaLoads.stepsOf(plan.products[other - 1], product.a.shared.depth()));
-    Value *isOther = b.CreateICmpSGE(inTile, first);
-    stage = b.CreateSelect(isOther, b.CreateSub(inTile, first), stage);
-    for (bool ofRows : {true, false})
-      maps[!ofRows] = b.CreateSelect(isOther, tmaDescriptorOf(other, ofRows), maps[!ofRows]);
-  }
-  return maps;
-}
-
 /// Lines of the operand's tile that come by one map: columns of products that share the tile lie
 /// side by side.
 unsigned TmaDescriptors::linesOfMap(const WgmmaOperand &operand, bool ofRows) const {
@@ -149,18 +131,35 @@ void TmaDescriptors::acquireTmaDescriptors() {
   }
 }
 
-/// Starts the copies of a stage, whose first point of the sum is `k` (i64).
-void TmaDescriptors::loadStage(const WgmmaProduct &product, ArrayRef<Value *> maps, Value *k,
-                               Value *stage, Value *barrier) {
-  loadTma(product.a, /*ofRows=*/true, 0, maps.front(), k, stage, barrier);
-  for (auto [part, map] : enumerate(maps.drop_front()))
-    loadTma(product.b, /*ofRows=*/false, part, map, k, stage, barrier);
+void TmaDescriptors::loadStage(const WgmmaProduct &product, Value *number, Value *stage,
+                               Value *barrier) {
+  int64_t depth = product.a.shared.depth();
+  if (!tile.accumulated) {
+    Value *k = b.CreateMul(number, i64(depth));
+    loadTma(product.a, product.number, /*ofRows=*/true, 0, k, stage, barrier);
+    for (unsigned part = 0; part < tile.joint; ++part)
+      loadTma(product.b, product.number + part, /*ofRows=*/false, part, k, stage, barrier);
+    return;
+  }
+  Value *first = i64(0);
+  for (unsigned which = 0; which < products.size(); ++which) {
+    Value *end = b.CreateAdd(first, wgmmaLoads.stepsOf(plan.products[which], depth));
+    Value *isOwn = b.CreateAnd(b.CreateICmpSGE(number, first), b.CreateICmpSLT(number, end));
+    e.emitIf(isOwn, [&] {
+      Value *k = b.CreateMul(b.CreateSub(number, first), i64(depth));
+      loadTma(product.a, which, /*ofRows=*/true, 0, k, stage, barrier);
+      loadTma(product.b, which, /*ofRows=*/false, 0, k, stage, barrier);
+    });
+    first = end;
+  }
 }
 
-/// Starts the copies of the part of the operand's tile that comes by `map`.
-void TmaDescriptors::loadTma(const WgmmaOperand &operand, bool ofRows, unsigned part, Value *map,
-                             Value *k, Value *stage, Value *barrier) {
-  const TmaOperand &its = *operand.how->tma;
+/// Starts the copies of the part of the operand's tile that comes by the map of `which` product's
+/// side, whose first point of the sum is `k` (i64).
+void TmaDescriptors::loadTma(const WgmmaOperand &operand, unsigned which, bool ofRows,
+                             unsigned part, Value *k, Value *stage, Value *barrier) {
+  const TmaOperand &its = *(ofRows ? products[which].a : products[which].b).tma;
+  Value *map = tmaDescriptorOf(which, ofRows);
   auto word = [&](Value *number) { return b.CreateTrunc(number, b.getInt32Ty()); };
   std::string numbers;
   SmallVector<Value *> arguments{nullptr, b.CreateAddrSpaceCast(map, b.getPtrTy()), nullptr,

@@ -25,18 +25,15 @@ public:
   void emitTmaDescriptors();
   void makeTmaDescriptors();
   void acquireTmaDescriptors();
-  /// The maps of what a stage of the product holds: of its rows, of its columns and of those of
-  /// products that lie beside it. `stage` (i64): among all of the tile; then in its own product,
-  /// where products are chained.
-  llvm::SmallVector<Value *> mapsOf(const WgmmaProduct &product, Value *&stage);
-  void loadStage(const WgmmaProduct &product, llvm::ArrayRef<Value *> maps, Value *k, Value *stage,
-                 Value *barrier);
+  /// Starts the copies of stage `number` (i64) of the tile into `stage`: of the rows and columns of
+  /// a product, and of the columns of those that lie beside it.
+  void loadStage(const WgmmaProduct &product, Value *number, Value *stage, Value *barrier);
 
 private:
   Value *tmaDescriptorOf(unsigned product, bool ofRows);
   unsigned linesOfMap(const WgmmaOperand &operand, bool ofRows) const;
   std::array<unsigned, 2> tmaBoxOf(const WgmmaOperand &operand, bool ofRows) const;
-  void loadTma(const WgmmaOperand &operand, bool ofRows, unsigned part, Value *map, Value *k,
+  void loadTma(const WgmmaOperand &operand, unsigned which, bool ofRows, unsigned part, Value *k,
                Value *stage, Value *barrier);
   void makeTmaDescriptor(const WgmmaProduct &product, const WgmmaOperand &operand);
 
