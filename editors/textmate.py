@@ -43,6 +43,14 @@ def pattern(scope, match, **captures):
     return {"name": scope, "match": match} | ({"captures": {key[1:]: {"name": value} for key, value in captures.items()}} if captures else {})
 
 
+def types():
+    return set(re.findall(r'"([fiu][0-9]\w*|bf16|bool)"', (ROOT / "ir/DTypes.cpp").read_text())) | {"int", "float"}
+
+
+def builtin_functions():
+    return set(re.findall(r"^TEGULA_BUILTIN\((\w+),", (ROOT / "dsl/Builtins.def").read_text(), re.M))
+
+
 def grammar():
     text = (ROOT / "dsl/Tegula.g4").read_text()
     rules = tokens(text)
@@ -50,8 +58,7 @@ def grammar():
     first, second = (re.findall(r"^[A-Z]+ : '([a-z]+)' ;", part, re.M)
                      for part in text.split("// Words of the language.")[1].split("// Words of the language that are names elsewhere."))
     operators = [rule[1:-1] for rule in rules.values() if re.fullmatch(r"'[^'\w(){}\[\],:;.]+'", rule)]
-    types = re.findall(r'"([fiu][0-9]\w*|bf16|bool)"', (ROOT / "ir/DTypes.cpp").read_text())
-    builtin = re.findall(r"^TEGULA_BUILTIN\((\w+),", (ROOT / "dsl/Builtins.def").read_text(), re.M)
+    builtin = builtin_functions()
     library = [name for file in sorted((ROOT / "dsl/std").glob("*.tgl"))
                for name in re.findall(r"^(?:fn|kernel) ([a-z]\w*)\(", file.read_text(), re.M)]
     logical = [one for one in first if one in ("and", "or", "not")]
@@ -67,15 +74,15 @@ def grammar():
             pattern("string.quoted.tegula", regex(rules["STRING"], rules)),
             pattern("meta.definition.tegula", rf"\b(kernel|fn)\s+({regex(rules['IDENTIFIER'], rules)})(?=\s*\()",
                     _1="storage.type.tegula", _2="entity.name.function.tegula"),
-            pattern("support.function.builtin.tegula", rf"\b(?:{words(set(builtin))})\b(?=\s*\()"),
-            pattern("support.function.library.tegula", rf"\b(?:{words(set(library) - set(builtin))})\b(?=\s*\()"),
+            pattern("support.function.builtin.tegula", rf"\b(?:{words(builtin)})\b(?=\s*\()"),
+            pattern("support.function.library.tegula", rf"\b(?:{words(set(library) - builtin)})\b(?=\s*\()"),
             pattern("keyword.control.tegula", rf"\b(?:{words(control)})\b"),
             pattern("keyword.operator.logical.tegula", rf"\b(?:{words(logical)})\b"),
             pattern("keyword.control.tegula", r"(?<=\bin )tiles\b(?=\s*\()"),
             pattern("keyword.other.tegula", r"(?:^|(?<=[{;]))\s*(?:print|assert)\b(?=\s*\()"),
             # Followed by a name or a block they are no names themselves.
             pattern("keyword.other.tegula", rf"\b(?:{words(set(second) - {'max', 'min', 'print', 'assert'})})\b(?=\s+[A-Za-z_]|\s*\{{|\s*$)"),
-            pattern("support.type.tegula", rf"\b(?:{words(set(types) | {'int', 'float'})})\b"),
+            pattern("support.type.tegula", rf"\b(?:{words(types())})\b"),
             pattern("constant.language.tegula", r"\b(?:true|false|inf|nan|pi)\b"),
             pattern("variable.parameter.tegula", rf"(?<=[(,] ){regex(rules['IDENTIFIER'], rules)}(?=\s*=(?!=))"),
             pattern("entity.name.function.call.tegula", rf"\b{regex(rules['IDENTIFIER'], rules)}(?=\s*\()"),

@@ -42,7 +42,7 @@ def included_folders(root, files):
     """For each folder the folders whose headers it includes, and a file that does."""
     found = collections.defaultdict(dict)
     for name in files:
-        if pathlib.PurePath(name).suffix not in CODE or name.startswith(("test/", "examples/")):
+        if pathlib.PurePath(name).suffix not in CODE or name.startswith(("test/", "examples/", "editors/")):
             continue
         folder = str(pathlib.PurePath(name).parent)
         found[folder]

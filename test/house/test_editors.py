@@ -49,6 +49,65 @@ class Editors(unittest.TestCase):
                 self.assertNotEqual(subprocess.run(check, capture_output=True).returncode, 0)
                 (copy / name).write_text(text)
 
+    def test_the_tree_sitter_grammar_is_made_from_the_grammar(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder)
+            shutil.copytree(ROOT / "editors", copy / "editors")
+            for name in ("dsl/Tegula.g4", "dsl/Builtins.def", "ir/DTypes.cpp"):
+                (copy / name).parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, copy / name)
+            check = [sys.executable, copy / "editors/treesitter.py", "--check"]
+            self.assertEqual(subprocess.run(check).returncode, 0)
+            made = "editors/tree-sitter-tegula/src/parser.c"
+            for name, old, new in (("dsl/Tegula.g4", "RETURN : 'return' ;", "RETURN : 'give' ;"),
+                                   ("dsl/Tegula.g4", "| '!=' ;", "| '!=' | '<>' ;"),
+                                   ("dsl/Tegula.g4", "sizeDefinition : name '='", "sizeDefinition : name ':' '='"),
+                                   ("dsl/Tegula.g4", "atom ('**' factor)?", "atom ('**' factor '!'?)?"),
+                                   ("dsl/Builtins.def", "TEGULA_BUILTIN(exp,", "TEGULA_BUILTIN(expo,"),
+                                   (made, "#define STATE_COUNT", "#define STATE_COUNT 0")):
+                text = (copy / name).read_text()
+                self.assertIn(old, text)
+                (copy / name).write_text(text.replace(old, new))
+                self.assertNotEqual(subprocess.run(check, capture_output=True).returncode, 0, new)
+                (copy / name).write_text(text)
+
+    def test_both_forms_of_the_tree_sitter_grammar_are_the_same(self):
+        node = shutil.which("node")
+        if not node:
+            return
+        script = f"""
+const rule = (one) => typeof one === "string" ? {{ type: "STRING", value: one }}
+  : one instanceof RegExp ? {{ type: "PATTERN", value: one.source }} : one;
+const symbol = (name) => ({{ type: "SYMBOL", name }});
+const $ = new Proxy({{}}, {{ get: (_, name) => symbol(name) }});
+const prec = (value, one) => ({{ type: "PREC", value, content: rule(one) }});
+prec.dynamic = (value, one) => ({{ ...prec(value, one), type: "PREC_DYNAMIC" }});
+Object.assign(global, {{
+  prec,
+  seq: (...all) => ({{ type: "SEQ", members: all.map(rule) }}),
+  choice: (...all) => ({{ type: "CHOICE", members: all.map(rule) }}),
+  optional: (one) => choice(one, {{ type: "BLANK" }}),
+  repeat: (one) => ({{ type: "REPEAT", content: rule(one) }}),
+  repeat1: (one) => ({{ type: "REPEAT1", content: rule(one) }}),
+  field: (name, one) => ({{ type: "FIELD", name, content: rule(one) }}),
+  alias: (one, as) => ({{ type: "ALIAS", content: rule(one), named: true, value: as.name }}),
+  grammar: (one) => one,
+}});
+const made = require({json.dumps(str(ROOT / "editors/tree-sitter-tegula/grammar.js"))});
+const names = (all) => all.map((one) => one.name);
+console.log(JSON.stringify({{
+  ...made,
+  word: made.word($).name,
+  rules: Object.fromEntries(Object.entries(made.rules).map(([name, one]) => [name, rule(one($))])),
+  extras: made.extras($).map(rule),
+  conflicts: made.conflicts($).map(names),
+  supertypes: names(made.supertypes($)),
+  precedences: [], externals: [], inline: [],
+}}));
+"""
+        told = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(json.loads(told), json.loads((ROOT / "editors/tree-sitter-tegula/src/grammar.json").read_text()))
+
     def test_words_have_theirs(self):
         found = set(colours("schedule { tile i=128 }"))
         for path in PROGRAMS:
@@ -77,6 +136,7 @@ class Editors(unittest.TestCase):
         self.assertEqual(parts["languages"][0]["extensions"], [".tgl"])
         version = re.search(r"project\(Tegula VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
         self.assertEqual(package["version"], version)
+        self.assertEqual(json.loads((ROOT / "editors/tree-sitter-tegula/tree-sitter.json").read_text())["metadata"]["version"], version)
         # The settings are those that the server reads, and the command.
         read = re.findall(r'getString\("(\w+)"\)', (ROOT / "driver/Lsp.cpp").read_text())
         self.assertEqual({f"tegula.{name}" for name in [*read, "command"]}, set(parts["configuration"]["properties"]))

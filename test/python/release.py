@@ -50,13 +50,14 @@ class Copy:
 
 
 def check_version():
-    """It stands in CMakeLists.txt, and in the manifest of the editor's extension, whose form has one, alone."""
+    """It stands in CMakeLists.txt, and in the manifests of what editors load, whose forms have one, alone."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=TREE, check=True, capture_output=True, text=True).stdout.split("\0")
     files = [TREE / name for name in names if re.search(r"\.(py|cpp|h|hpp|toml|cmake|in|json)$|CMakeLists\.txt$|^dev$", name)
              and not name.startswith(("test/", "bench/"))]  # which tell of others' versions
     others = [file for file in files if file.is_file() and
               re.search(rf"(?i)version.*\b{re.escape(VERSION)}\b", file.read_text(errors="replace"))]
-    assert others == [TREE / "CMakeLists.txt", TREE / "editors/vscode/package.json"], others
+    manifests = [TREE / "editors/tree-sitter-tegula/tree-sitter.json", TREE / "editors/vscode/package.json"]
+    assert others == [TREE / "CMakeLists.txt", *manifests], others
 
 
 def check_refusals(copy):

@@ -1,0 +1,5 @@
+[
+  (block)
+  (function_block)
+  (schedule_block)
+] @fold
