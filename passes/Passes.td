@@ -782,7 +782,7 @@ def ChainLaunchesPass : Pass<"tgl-chain-launches", "::tegula::tgl::KernelOp"> {
     *Why here*: loops of steps have had their choice; axes are those of the equations yet, not collapsed.
     *Rounding*: a sum is added up term by term as by a thread alone; of `sum(a*b - c*d)` both products are added to
     the sum, one after the other.
-    *Stops*: at sizes that are not known and kernels that are invariant to sizes; at statements with more than plain reads
+    *Stops*: at sizes that are not known, kernels that are invariant to sizes, and those with a schedule; at statements with more than plain reads
     and writes, values, and sums, products and extremes of at most 256 terms; where no sum reads an element for several
     points; where a point's temporaries do not fit into shared memory; and where launches of their own, tensor cores
     among them, should take less than 1.25 of the time.

@@ -198,8 +198,10 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     pipeline.add(createGatherRecurrencesPass(gatherOptions));
     // Other loops of steps into one launch, where points of some axes never meet.
     pipeline.add(createInterchangeLoopsPass());
-    // Chains of small sums into one too: while their axes are those of the equations.
-    pipeline.add(createChainLaunchesPass());
+    // Chains of small sums into one too: while their axes are those of the equations. A tile that
+    // is asked for is one of their products.
+    if (options.tensorTile.empty())
+      pipeline.add(createChainLaunchesPass());
   }
   // Loops that the host still runs: no copies between their steps, while axes are the tensors' own.
   pipeline.add(createRotateBuffersPass());

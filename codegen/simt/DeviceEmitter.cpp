@@ -84,10 +84,12 @@ static tgl::ParallelOp nestInParts(mlir::Operation *inside) {
   return around && dealsToParts(around) ? around : nullptr;
 }
 
-/// Whether the write is to a temporary of a point that a part of a team takes.
-static bool isOfPart(tgl::WriteOp write) {
-  auto temp = write.getTensor().getDefiningOp<tgl::TempOp>();
-  return temp && nestInParts(temp);
+/// Whether the nest writes a temporary of the team, or of the part of a team, that has its points.
+/// Those without a point fill theirs too: they go on to read it, as they take part in what follows.
+static bool isOwn(mlir::Value tensor, tgl::ParallelOp nest) {
+  auto temp = tensor.getDefiningOp<tgl::TempOp>();
+  tgl::ParallelOp around = nestInParts(nest);
+  return temp && tgl::isPrivate(temp) && (!around || around->isAncestor(temp));
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
@@ -96,7 +98,7 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
       emitFastDivision(*this, op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
-  if (write && writes && !isOfPart(write))
+  if (write && writes && !(filling && isOwn(write.getTensor(), filling)))
     return emitIf(writes, [&] { Emitter::emitOp(op); });
   if (!write || perThread)
     return Emitter::emitOp(op);
@@ -114,14 +116,18 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
     barrier();
 }
 
-/// Whether the nest writes more than the team's own temporaries: threads that have no point fill
-/// theirs too, which they go on to read. Of a part of a team these are those of its point.
-static bool writesResults(tgl::ParallelOp op) {
-  tgl::ParallelOp around = nestInParts(op);
-  return any_of(tgl::accessesOf(op).writes, [&](mlir::Value tensor) {
-    auto temp = tensor.getDefiningOp<tgl::TempOp>();
-    return !temp || !tgl::isPrivate(temp) || (around && !around->isAncestor(temp));
-  });
+void DeviceEmitter::emitOfPoint(tgl::ParallelOp nest, function_ref<void()> body) {
+  llvm::SetVector<mlir::Value> written = tgl::accessesOf(nest).writes;
+  auto isTheirs = [&](mlir::Value tensor) { return isOwn(tensor, nest); };
+  if (!isPoint || all_of(written, isTheirs))
+    return body();
+  if (none_of(written, isTheirs))
+    return rows->holds(nest) ? body() : emitIf(isPoint, body); // a row's threads go together
+  Value *before = std::exchange(writes, emitAnd(writes, isPoint));
+  tgl::ParallelOp around = std::exchange(filling, nest);
+  body();
+  writes = before;
+  filling = around;
 }
 
 void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
@@ -169,17 +175,10 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
       point();
     return SmallVector<Value *>();
   };
-  bool fillsOwn = any_of(op.getOps<tgl::WriteOp>(), isOfPart);
-  if (isPoint && fillsOwn)
-    writes = isPoint; // each of the others
-  if (rows->holds(op))
-    rows->distribute({axes}, lane, {}, each);
-  else if (isPoint && !fillsOwn && writesResults(op))
-    emitIf(isPoint, [&] { distribute(countOf(axes, box, lane), {}, each); });
-  else
-    distribute(countOf(axes, box, lane), {}, each);
-  if (fillsOwn)
-    writes = nullptr;
+  emitOfPoint(op, [&] {
+    rows->holds(op) ? rows->distribute({axes}, lane, {}, each)
+                    : distribute(countOf(axes, box, lane), {}, each);
+  });
   perThread = false;
   if (seen)
     barrier();

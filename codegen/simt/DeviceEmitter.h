@@ -121,12 +121,16 @@ public:
   llvm::Value *rowPhase = nullptr; // rows that the cluster has done, modulo 4
   llvm::Value *isPoint = nullptr;  // whether what these threads do exists; null: always
   llvm::Value *writes = nullptr;   // whether results are written; null: always
+  tgl::ParallelOp filling;         // the nest at hand, where it writes results and temporaries
   /// Nests of a thread that are written out, so that what several of them read stays in its
   /// registers.
   llvm::DenseSet<mlir::Operation *> unrolled;
 
   bool inWindows = false; ///< all of a tile of windows is being written out
   int64_t round = -1;     ///< of a nest that is written out, -1 in a loop
+
+  /// Emits a nest for threads of which some may have no point: these write no results.
+  void emitOfPoint(tgl::ParallelOp nest, llvm::function_ref<void()> body);
 
   llvm::GlobalVariable *shared(llvm::Type *type, const llvm::Twine &name);
   /// The block's dynamic shared memory.

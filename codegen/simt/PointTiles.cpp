@@ -287,17 +287,8 @@ void tegula::emitPointTiles(DeviceEmitter &e, tgl::ParallelOp nest, RegisterTile
     e.barrier(); // earlier writes of all threads are seen, earlier reads are over
   e.perThread = true;
   int64_t all = PointTileEmitter(e, nest, tile).numTiles();
-  // Threads that have no point fill temporaries of their own, and nothing else.
-  bool hasResults = any_of(tgl::accessesOf(nest).writes, [](mlir::Value tensor) {
-    auto temp = tensor.getDefiningOp<tgl::TempOp>();
-    return !temp || !tgl::isPrivate(temp);
-  });
   auto emitTile = [&](Value *number) {
-    auto tiles = [&] { PointTileEmitter(e, nest, tile).emit(number); };
-    if (e.isPoint && hasResults)
-      e.emitIf(e.isPoint, tiles);
-    else
-      tiles();
+    e.emitOfPoint(nest, [&] { PointTileEmitter(e, nest, tile).emit(number); });
   };
   if (all <= int64_t(e.shape.team)) {
     if (all < int64_t(e.shape.team))

@@ -107,6 +107,9 @@ bool PrivateTemporaries::emitIn(mlir::Operation *op) {
 
 /// What the function's own objects and the hardware need of a block's shared memory.
 static constexpr int64_t otherSharedBytes = 8192;
+/// Of the 48 KiB that a function may have as objects of its own (CUDA C++ Programming Guide,
+/// "Technical Specifications"); more is dynamic.
+static constexpr int64_t mostStaticBytes = (48 << 10) - otherSharedBytes;
 
 /// Whether steps of a loop access it again and again.
 static bool isUsedInSteps(tgl::TempOp temp) {
@@ -158,6 +161,7 @@ tgl::TglTensorType PrivateTemporaries::typeOf(tgl::TempOp temp) const {
 void PrivateTemporaries::allocate() {
   int64_t teams = e.shape.unitsPerBlock();
   Value *inBlock = b.CreateURem(e.unit, e.i64(teams));
+  int64_t staticBytes = 0;
   // Teams of tiles that share a warp have what is theirs in other banks.
   auto apart = [&](int64_t bytes) -> int64_t {
     constexpr int64_t lineBytes = 128, bankBytes = 4;
@@ -186,18 +190,20 @@ void PrivateTemporaries::allocate() {
     // What threads share and has a place in shared memory may be padded.
     tgl::TglTensorType padded = ownedByThread ? temp.getTensor().getType() : typeInShared(temp);
     std::optional<int64_t> shared = tensorBytes(padded, 16).asConstant();
-    if (constant && *constant <= maxThreadBytes) {
+    int64_t each = apart(std::max<int64_t>(shared ? alignTo(*shared, 16) : 0, 16));
+    if (constant && *constant <= maxThreadBytes && staticBytes + each * teams <= mostStaticBytes) {
       paddedTypes[temp] = padded;
-      int64_t each = apart(std::max<int64_t>(*shared, 16));
+      staticBytes += each * teams;
       GlobalVariable *space = e.shared(ArrayType::get(b.getInt8Ty(), each * teams), temp.getName());
       place = b.CreateInBoundsGEP(b.getInt8Ty(), space, b.CreateMul(inBlock, e.i64(each)));
       return;
     }
-    int64_t most = e.options.target.sharedBytes - otherSharedBytes - int64_t(e.shape.sharedBytes);
-    bool isUsedAgain = isUsedInSteps(temp) || teamOf(e.statement);
-    if (constant && !ownedByThread && isUsedAgain && apart(alignTo(*shared, 16)) <= most / teams) {
+    int64_t most = e.options.target.sharedBytes - otherSharedBytes - staticBytes -
+                   int64_t(e.shape.sharedBytes);
+    bool isUsedAgain =
+        isUsedInSteps(temp) || teamOf(e.statement) || (constant && *constant <= maxThreadBytes);
+    if (constant && !ownedByThread && isUsedAgain && each <= most / teams) {
       paddedTypes[temp] = padded;
-      int64_t each = apart(alignTo(*shared, 16));
       place = b.CreateInBoundsGEP(
           b.getInt8Ty(), e.dynamicShared(),
           b.CreateAdd(e.i64(e.shape.sharedBytes), b.CreateMul(inBlock, e.i64(each))));

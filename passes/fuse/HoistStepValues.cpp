@@ -140,6 +140,9 @@ private:
     SmallVector<Operation *> moved(where.ops.begin(), where.ops.end());
     moved.push_back(op);
     DenseSet<Operation *> needed;
+    for (const ValueExpr &bound : {loop.getLowExpr(), loop.getHighExpr()})
+      for (Value used : bound.operands())
+        needed.insert(used.getDefiningOp());
     for (Operation *each : moved) {
       read.insert_range(accessesOf(each).reads);
       for (Value used : valuesUsedBy(each))

@@ -14,6 +14,7 @@
 #include "passes/schedule/ChainCosts.h"
 #include "passes/schedule/StagePoints.h"
 #include "passes/schedule/StatementPoints.h"
+#include "strategies/ScheduleBlock.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -220,6 +221,9 @@ struct ChainLaunchesPass : Counted<tegula::impl::ChainLaunchesPassBase<ChainLaun
   using Counted::Counted;
 
   void runOnOperation() override {
+    // A schedule is about the launches that the equations have.
+    if (!scheduleSettings(getOperation()).empty())
+      return;
     // Whether launches become one depends on how many points there are.
     if (Invariance::of(getOperation()).isFree())
       visit(getOperation().getBody().front());
