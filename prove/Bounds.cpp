@@ -48,38 +48,49 @@ Bounds ofCorners(std::initializer_list<long double> corners) {
 bool Bounds::isKnown() const { return low > -infinite || high < infinite; }
 
 Bounds tegula::prove::hull(const Bounds &a, const Bounds &b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+  return {std::min(a.low, b.low), std::max(a.high, b.high), a.isFinite && b.isFinite,
+          a.isPositive && b.isPositive};
 }
 
 Bounds tegula::prove::largerOf(const Bounds &a, const Bounds &b) {
-  return {std::max(a.low, b.low), std::max(a.high, b.high)};
+  return {std::max(a.low, b.low), std::max(a.high, b.high), a.isFinite && b.isFinite,
+          a.isPositive || b.isPositive};
 }
 
 Bounds tegula::prove::smallerOf(const Bounds &a, const Bounds &b) {
-  return {std::min(a.low, b.low), std::min(a.high, b.high)};
+  return {std::min(a.low, b.low), std::min(a.high, b.high), a.isFinite && b.isFinite,
+          a.isPositive && b.isPositive};
 }
 
-Bounds tegula::prove::negated(const Bounds &a) { return {-a.high, -a.low}; }
+Bounds tegula::prove::negated(const Bounds &a) { return {-a.high, -a.low, a.isFinite}; }
 
 Bounds tegula::prove::sum(const Bounds &a, const Bounds &b) {
-  return {rounded((long double)a.low + b.low, true), rounded((long double)a.high + b.high, false)};
+  return {rounded((long double)a.low + b.low, true), rounded((long double)a.high + b.high, false),
+          a.isFinite && b.isFinite, (a.isPositive && b.low >= 0) || (b.isPositive && a.low >= 0)};
 }
 
 Bounds tegula::prove::product(const Bounds &a, const Bounds &b) {
   // 0 * inf is nan in floats; of reals that grow it may be anything.
-  return ofCorners({(long double)a.low * b.low, (long double)a.low * b.high,
-                    (long double)a.high * b.low, (long double)a.high * b.high});
+  Bounds bounds = ofCorners({(long double)a.low * b.low, (long double)a.low * b.high,
+                             (long double)a.high * b.low, (long double)a.high * b.high});
+  bounds.isFinite = a.isFinite && b.isFinite;
+  bounds.isPositive = a.isPositive && b.isPositive;
+  return bounds;
 }
 
 Bounds tegula::prove::quotient(const Bounds &a, const Bounds &b) {
   if (b.high <= 0 && b.low < 0)
     return quotient(negated(a), negated(b));
   if (b.low == 0 && b.high > 0) // by zero it is an infinity
-    return {a.low >= 0 ? 0 : -infinite, a.high <= 0 ? 0 : infinite};
+    return {a.low >= 0 ? 0 : -infinite, a.high <= 0 ? 0 : infinite,
+            a.isFinite && b.isFinite && b.isPositive, a.isPositive && b.isPositive && b.isFinite};
   if (b.low <= 0)
     return {};
-  return ofCorners({(long double)a.low / b.low, (long double)a.low / b.high,
-                    (long double)a.high / b.low, (long double)a.high / b.high});
+  Bounds bounds = ofCorners({(long double)a.low / b.low, (long double)a.low / b.high,
+                             (long double)a.high / b.low, (long double)a.high / b.high});
+  bounds.isFinite = a.isFinite && b.isFinite;
+  bounds.isPositive = a.isPositive && b.isFinite;
+  return bounds;
 }
 
 /// Of a function that never falls, computed within a few units; it stays within `range`.
@@ -91,7 +102,7 @@ static Bounds rising(long double (*fn)(long double), const Bounds &a, const Boun
   return {std::max(range.low, at(a.low, true)), std::min(range.high, at(a.high, false))};
 }
 
-Bounds tegula::prove::ofFunction(StringRef name, const Bounds &a) {
+static Bounds rangeOf(StringRef name, const Bounds &a) {
   if (name == "neg" || name == "negf")
     return negated(a);
   if (name == "relu")
@@ -123,11 +134,36 @@ Bounds tegula::prove::ofFunction(StringRef name, const Bounds &a) {
       .Default({});
 }
 
+/// Whether a function of reals within the bounds is a real.
+static bool isFiniteOn(StringRef name, const Bounds &a) {
+  if (llvm::is_contained({"log", "log2", "log10", "rsqrt"}, name))
+    return a.low > 0 || a.isPositive;
+  if (name == "sqrt")
+    return a.low >= 0;
+  return llvm::is_contained({"neg", "negf", "relu", "abs", "absf", "exp", "expm1", "exp2", "tanh",
+                             "erf", "sigmoid", "sin", "cos", "float"},
+                            name);
+}
+
+Bounds tegula::prove::ofFunction(StringRef name, const Bounds &a) {
+  Bounds bounds = rangeOf(name, a);
+  bounds.isFinite = a.isFinite && isFiniteOn(name, a);
+  bool keepsSign = llvm::is_contained({"relu", "abs", "absf", "sqrt", "rsqrt", "float"}, name);
+  bounds.isPositive = bounds.isFinite && ((keepsSign && a.isPositive) ||
+                                          llvm::is_contained({"exp", "exp2", "sigmoid"}, name));
+  return bounds;
+}
+
 Bounds tegula::prove::ofSums(const Bounds &a) {
-  return {a.low >= 0 ? 0 : -infinite, a.high <= 0 ? 0 : infinite};
+  return {a.low >= 0 ? 0 : -infinite, a.high <= 0 ? 0 : infinite, a.isFinite};
 }
 
 std::optional<int> tegula::prove::orderOf(const Bounds &a, const Bounds &b) {
+  auto isInfinity = [](const Bounds &one) { return one.low == one.high && std::isinf(one.low); };
+  if (isInfinity(a) && b.isFinite)
+    return a.low < 0 ? -1 : 1;
+  if (a.isFinite && isInfinity(b))
+    return b.low < 0 ? 1 : -1;
   if (a.high < b.low)
     return -1;
   if (a.low > b.high)

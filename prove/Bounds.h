@@ -17,6 +17,7 @@
 
 #include "ir/tgl/Tgl.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -25,8 +26,12 @@ namespace tegula::prove {
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
+  /// Whether it is a real wherever data are: no infinity, however large.
+  bool isFinite = false;
+  /// Whether it is above 0, as an exponential is, which bounds alone do not say.
+  bool isPositive = false;
 
-  static Bounds of(double value) { return {value, value}; }
+  static Bounds of(double value) { return {value, value, std::isfinite(value), value > 0}; }
   static Bounds notNegative() { return {0, std::numeric_limits<double>::infinity()}; }
   bool isKnown() const;
 };

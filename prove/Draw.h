@@ -24,6 +24,7 @@ enum class DataKind {
   Infinite, // half of the elements are -inf, in runs
   Ties,     // few values, of the programs' constants and small halves, so that many are equal
   Far,      // half of the elements are at or beyond a large constant of the programs, in runs
+  Blank,    // half of the tensors are 0, for norms that are; the others of the size of 10
   Tiny,     // below 1/16, both signs, where functions of larger numbers are as good as constant
 };
 llvm::StringRef toString(DataKind kind);
@@ -42,6 +43,7 @@ enum class IntegerKind {
   Small,   // as subscripts are: from 0, below the integer limit
   Wide,    // of the whole type, near 0 and near constants, where no subscript depends on them
   Outside, // as above, and those that subscripts depend on a little outside of their range
+  Named,   // as above, and those that subscripts depend on constants of the programs: -100 for none
 };
 llvm::StringRef toString(IntegerKind kind);
 

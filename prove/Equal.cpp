@@ -93,6 +93,7 @@ public:
         {S::Wide, D::Ties, I::Wide, V::Positive, true},
         {S::Primes, D::Normal, I::Wide, V::Signed, true},
         {S::Primes, D::Normal, I::Outside, V::Signed, true},
+        {S::Primes, D::Normal, I::Named, V::Signed, true},
         {S::Primes, D::Far, I::Small, V::Positive, true},
     };
     uint64_t next = std::size(plan);
@@ -100,11 +101,19 @@ public:
       auto tensor = dyn_cast<tgl::TglTensorType>(type);
       return (tensor ? tensor.getElementType() : type).isF64();
     });
+    drawsSizes = llvm::any_of(boundSizes(kernel),
+                              [&](const std::string &name) { return !options.sizes.count(name); });
     hints = hintsOf({kernel, first.guarded(), second.guarded()});
     for (auto [number, planned] : llvm::enumerate(plan))
       if (isOfUse(planned) && !runTrial(planned, number))
         return std::move(judgement);
-    if (!runSizes(next) || !addChains())
+    if (!runSizes(next))
+      return std::move(judgement);
+    for (uint64_t number = fewestBlank; number < fewestBlank + mostBlank && isOneSided(); ++number)
+      if (!runTrial({number % 2 ? S::Borders : S::Primes, D::Blank, I::Small, V::Positive, true},
+                    number))
+        return std::move(judgement);
+    if (!addChains())
       return std::move(judgement);
     conclude();
     return std::move(judgement);
@@ -126,7 +135,9 @@ private:
       return !hints.farConstants.empty();
     if (!planned.isOptional || planned.data == DataKind::Ties)
       return true;
-    bool leads = planned.integers == IntegerKind::Outside;
+    bool leads = planned.integers >= IntegerKind::Outside;
+    if (planned.integers == IntegerKind::Named && hints.integers.empty())
+      return false;
     for (auto [read, type] : llvm::enumerate(readTypes())) {
       auto tensor = dyn_cast<tgl::TglTensorType>(type);
       if (!leads && !tensor)
@@ -204,7 +215,15 @@ private:
     return goesOn;
   }
 
+  /// Whether a condition was never true, or never false.
+  bool isOneSided() const { return !first.oneSided().empty() || !second.oneSided().empty(); }
+
+  /// Numbers of points that none of runSizes has.
+  static constexpr uint64_t fewestBlank = 1000, mostBlank = 8;
   static constexpr unsigned mostRefusals = 16;
+  /// How many times as many steps a point of small sizes may take as another one: it may be all
+  /// that there is.
+  static constexpr uint64_t stepsOfSmall = 4;
   static constexpr unsigned fewestChains = 2, mostChains = 8;
   static constexpr double wantedBits = 60;
 
@@ -249,7 +268,7 @@ private:
     trialDoubt.clear();
     for (unsigned attempt = 0; attempt < (isOptional ? 4 : 12); ++attempt) {
       uint64_t seed = mix(options.seed, number * 64 + attempt);
-      SizeKind kind = smallerKind(sizeKind, tooLarge);
+      SizeKind kind = smallerKind(affordable(sizeKind), tooLarge);
       if (kind == SizeKind::Wide && second.isSlowToPrepare())
         kind = SizeKind::Primes;
       Sizes given = options.sizes;
@@ -299,8 +318,10 @@ private:
       if (!trialDoubt.empty() && !kept)
         kept = *sizes;
       tooLarge += step == Step::TooLarge;
-      if (step == Step::TooLarge)
+      if (step == Step::TooLarge) {
         largeOnes.push_back(*sizes);
+        timesTooLarge[kind] += forced.empty();
+      }
       limit = step == Step::SmallerIntegers ? std::max<int64_t>(limit / 2, 1) : 0;
     }
     if (doubt.empty())
@@ -332,6 +353,14 @@ private:
     if (found == std::end(kinds))
       return kind;
     return kinds[std::min(size_t(found - kinds) + tooClose / 2, std::size(kinds) - 1)];
+  }
+
+  /// The next smaller kind for one of which several points took too many steps and none did not.
+  SizeKind affordable(SizeKind kind) {
+    constexpr unsigned several = 4;
+    while (kind != SizeKind::Borders && taken[kind].empty() && timesTooLarge[kind] >= several)
+      kind = SizeKind(unsigned(kind) - 1);
+    return kind;
   }
 
   /// After so many points that took too many steps.
@@ -388,15 +417,17 @@ private:
 
   Step evaluateBoth(Trial &trial, unsigned chain, std::string &why) {
     isAmbiguous = false;
-    if (elementsOf(kernel, trial.sizes) > 4 * options.evaluate.maxSteps) {
+    EvaluateOptions own = options.evaluate;
+    own.tileSize = trial.tileSize;
+    if (trial.sizeKind <= SizeKind::Small || !drawsSizes)
+      own.maxSteps *= stepsOfSmall;
+    if (elementsOf(kernel, trial.sizes) > 4 * own.maxSteps) {
       why = "tensors have too many elements at these sizes";
       return Step::TooLarge;
     }
     Algebra algebra(mix(trial.seed, 7919 + chain));
     Point point = drawPoint(kernel, trial.sizes, trial.kind, trial.seed, algebra, hints,
                             options.hasPlainScalars);
-    EvaluateOptions own = options.evaluate;
-    own.tileSize = trial.tileSize;
     auto clearEvents = [&] {
       algebra.events.types = 0;
       algebra.events.coarseConditions = algebra.events.singleConditions = 0;
@@ -658,10 +689,12 @@ private:
   Sizes forced;                                 // of the point at hand
   std::map<SizeKind, std::vector<Sizes>> taken; // at which points were evaluated
   std::vector<Sizes> largeOnes;                 // at which they took too many steps
+  std::map<SizeKind, unsigned> timesTooLarge;
   unsigned refusals = 0;
   int64_t unreached = 0; // a constant that sizes are compared with, and that no size is beyond
   bool isLessPrecise = false, hasLessRange = false, overflows = false;
   bool readsDoubles = false; // a parameter is of f64
+  bool drawsSizes = true;    // not all are given
   bool comparesExponentials = false;
   bool isAmbiguous = false; // the point at hand
   /// Why a difference was not taken for one: at points of the kind at hand, and at the first kind

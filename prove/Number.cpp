@@ -438,6 +438,18 @@ Number Algebra::power(const Number &a, int64_t exponent) {
 // Exponentials, logarithms, roots
 //===----------------------------------------------------------------------===//
 
+/// At the last level exp is a hash but for one identity: exp(-x) is 1/exp(x), as both sides of a
+/// sigmoid have it.
+uint64_t Algebra::opaqueExp(uint64_t argument) const {
+  constexpr unsigned last = levels - 1;
+  const Modulus &m = chain[last];
+  uint64_t opposite = m.neg(argument);
+  if (argument == opposite) // 0
+    return m.one();
+  uint64_t power = hash(hashExp, last, std::min(argument, opposite));
+  return argument < opposite ? power : m.inverse(power);
+}
+
 Number Algebra::exp(const Number &a) {
   if (a.kind == Number::NotANumber)
     return a;
@@ -446,9 +458,7 @@ Number Algebra::exp(const Number &a) {
   Number result;
   for (unsigned k = 0; k + 1 < levels; ++k)
     result.residues[k] = expAt(a, k);
-  const unsigned last = levels - 1;
-  result.residues[last] =
-      a.residues[last] ? hash(hashExp, last, a.residues[last]) : chain[last].one();
+  result.residues[levels - 1] = opaqueExp(a.residues[levels - 1]);
   result.real = std::exp(a.real);
   if (result.real == 0)
     result.slack = 1e-300; // it is not 0, and as good as that in a sum

@@ -155,6 +155,7 @@ private:
   Number constantAnew(double value, bool isDouble) const;
 
   uint64_t expAt(const Number &a, unsigned level) const;
+  uint64_t opaqueExp(uint64_t argument) const;
   /// exp of the value to the power of cofactors, which fractions cannot blur.
   uint64_t projected(const Number &a, unsigned level) const;
   void require(bool isFine, const char *where);

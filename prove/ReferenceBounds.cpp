@@ -45,8 +45,10 @@ private:
 };
 } // namespace
 
+static constexpr double infinite = std::numeric_limits<double>::infinity();
+
 static Bounds ofConstants(ArrayRef<double> values) {
-  if (values.empty() || any_of(values, [](double value) { return !std::isfinite(value); }))
+  if (values.empty() || any_of(values, [](double value) { return std::isnan(value); }))
     return {};
   Bounds bounds = Bounds::of(values[0]);
   for (double value : values)
@@ -69,10 +71,19 @@ Bounds Ranges::compute(const Instruction &one) {
   }
   if (!one.isFloat)
     return {};
+  if (one.op == "input")
+    return {-infinite, infinite, /*isFinite=*/true};
+  if (one.op == "bmm")
+    return {-infinite, infinite, in(0).isFinite && in(1).isFinite};
   if (one.op == "reduce" && (one.fn == "max" || one.fn == "min"))
     return one.n ? in(0) : Bounds();
-  if (one.op == "reduce" && one.fn == "sum")
-    return ofSums(in(0));
+  if (one.op == "reduce" && one.fn == "sum") {
+    Bounds bounds = ofSums(in(0));
+    bounds.isPositive = one.n && in(0).isPositive;
+    return bounds;
+  }
+  if (one.op == "reduce" && one.fn == "var" && one.correction >= 0 && one.n > one.correction)
+    return {0, infinite, in(0).isFinite};
   if (one.op != "map")
     return {};
   StringRef fn = one.fn;
@@ -101,10 +112,21 @@ Bounds Ranges::compute(const Instruction &one) {
 
 std::optional<bool> Ranges::truthOf(unsigned value) {
   const Instruction &one = program.instructions[value];
+  if (one.op == "gather") {
+    std::optional<bool> truth = truthOf(one.in[0]);
+    for (unsigned source : ArrayRef(one.in).drop_front())
+      truth = truthOf(source) == truth ? truth : std::nullopt;
+    bool hasFill = is_contained(*one.places, 0);
+    return hasFill && truth != (one.fill != 0) ? std::nullopt : truth;
+  }
+  if (one.op == "reduce" && (one.fn == "max" || one.fn == "min") && one.n) // any and all
+    return truthOf(one.in[0]);
   if (one.op != "map")
     return std::nullopt;
   StringRef fn = one.fn;
   bool isOfNumbers = program.instructions[one.in[0]].isFloat;
+  if ((fn == "isnan" || fn == "isinf") && of(one.in[0]).isFinite)
+    return false;
   if (is_contained({"eq", "ne", "lt", "le", "gt", "ge"}, fn))
     return isOfNumbers ? compared(fn, of(one.in[0]), of(one.in[1])) : std::nullopt;
   if (fn == "bool" || fn == "logical_not") {

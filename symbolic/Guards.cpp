@@ -63,6 +63,10 @@ struct LaunchChecks::State {
   std::string sizesIn(llvm::ArrayRef<IndexExpr> exprs, llvm::ArrayRef<int64_t> slots,
                       unsigned known) const;
   GuardFailure sizeError(unsigned index, std::vector<int64_t> &slots) const;
+  /// The first failure at sizes that are computed into `slots`, without its message.
+  std::optional<GuardFailure> firstFailure(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
+                                           std::vector<int64_t> &slots) const;
+  GuardFailure explained(const GuardFailure &failure, std::vector<int64_t> &slots) const;
 };
 
 LaunchChecks::LaunchChecks() : state(std::make_unique<State>()) {}
@@ -161,32 +165,41 @@ std::optional<LaunchChecks> LaunchChecks::make(std::vector<SizeSpec> sizes,
 
 std::optional<GuardFailure> LaunchChecks::run(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
                                               llvm::SmallVectorImpl<int64_t> &values) const {
-  std::vector<int64_t> slots(state->slotCount, 0);
-  std::optional<GuardFailure> failure;
-  for (unsigned i = 0; i < state->sizes.size() && !failure; ++i) {
-    if (state->sizes[i].boundBy) {
-      slots[i] = dimOf(state->sizes[i].boundBy->first, state->sizes[i].boundBy->second);
-      if (slots[i] > maxBoundSize)
-        failure = {GuardFailure::SizeError, i,
-                   "size " + state->sizes[i].name + " = " + std::to_string(slots[i]) +
-                       " is beyond 2^48, the largest dim"};
-    } else if (std::optional<int64_t> value = state->definitions[i]->run(slots)) {
-      slots[i] = *value;
-    } else {
-      failure = state->sizeError(i, slots);
-    }
-  }
+  std::vector<int64_t> slots;
+  std::optional<GuardFailure> failure = state->firstFailure(dimOf, slots);
   values.assign(slots.begin(), slots.begin() + state->sizes.size());
   if (failure)
-    return failure;
-  for (unsigned i = 0; i < state->guards.size(); ++i) {
-    State::Answer answer = state->decide(i, slots);
-    if (answer == State::Answer::Holds)
-      continue;
-    bool fails = answer == State::Answer::Fails;
-    return GuardFailure{fails ? GuardFailure::Violated : GuardFailure::GuardError, i,
-                        state->describe(i, slots) +
-                            (fails ? "" : ": cannot be decided for these sizes")};
+    return state->explained(*failure, slots);
+  return std::nullopt;
+}
+
+std::optional<GuardFailure>
+LaunchChecks::decide(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
+                     llvm::SmallVectorImpl<int64_t> &values) const {
+  std::vector<int64_t> slots;
+  std::optional<GuardFailure> failure = state->firstFailure(dimOf, slots);
+  values.assign(slots.begin(), slots.begin() + state->sizes.size());
+  return failure;
+}
+
+std::optional<GuardFailure>
+LaunchChecks::State::firstFailure(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
+                                  std::vector<int64_t> &slots) const {
+  slots.assign(slotCount, 0);
+  for (unsigned i = 0; i < sizes.size(); ++i) {
+    std::optional<int64_t> value = sizes[i].boundBy
+                                       ? dimOf(sizes[i].boundBy->first, sizes[i].boundBy->second)
+                                       : definitions[i]->run(slots);
+    if (value)
+      slots[i] = *value;
+    if (!value || (sizes[i].boundBy && *value > maxBoundSize))
+      return GuardFailure{GuardFailure::SizeError, i, ""};
+  }
+  for (unsigned i = 0; i < guards.size(); ++i) {
+    Answer answer = decide(i, slots);
+    if (answer != Answer::Holds)
+      return GuardFailure{
+          answer == Answer::Fails ? GuardFailure::Violated : GuardFailure::GuardError, i, ""};
   }
   return std::nullopt;
 }
@@ -355,6 +368,21 @@ std::string LaunchChecks::State::describe(unsigned index, llvm::ArrayRef<int64_t
   }
   std::string message = guard.message.empty() ? guard.str() : guard.message;
   return text.empty() ? message : message + " (" + text + ")";
+}
+
+GuardFailure LaunchChecks::State::explained(const GuardFailure &failure,
+                                            std::vector<int64_t> &slots) const {
+  unsigned index = failure.index;
+  if (failure.kind != GuardFailure::SizeError)
+    return {failure.kind, index,
+            describe(index, slots) + (failure.kind == GuardFailure::Violated
+                                          ? ""
+                                          : ": cannot be decided for these sizes")};
+  if (!sizes[index].boundBy)
+    return sizeError(index, slots);
+  return {GuardFailure::SizeError, index,
+          "size " + sizes[index].name + " = " + std::to_string(slots[index]) +
+              " is beyond 2^48, the largest dim"};
 }
 
 GuardFailure LaunchChecks::State::sizeError(unsigned index, std::vector<int64_t> &slots) const {

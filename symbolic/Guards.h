@@ -92,6 +92,10 @@ public:
   std::optional<GuardFailure>
   run(llvm::function_ref<int64_t(unsigned argument, unsigned dim)> dimOf,
       llvm::SmallVectorImpl<int64_t> &values) const;
+  /// The same without a message, for who tries many sizes.
+  std::optional<GuardFailure>
+  decide(llvm::function_ref<int64_t(unsigned argument, unsigned dim)> dimOf,
+         llvm::SmallVectorImpl<int64_t> &values) const;
 
   llvm::ArrayRef<SizeSpec> sizes() const;
   llvm::ArrayRef<GuardSpec> guards() const;

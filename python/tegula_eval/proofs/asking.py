@@ -21,7 +21,7 @@ from ..program.library import command_path
 from ..rule.reference import Case, make_case, switch_off_dropout
 from ..rule.variants import Variant
 from . import trace
-from .module import reference_text, sizes_of
+from .module import kernel_sizes_of, reference_text, sizes_of
 
 STEPS = 100_000  # of a point: sizes are drawn so that the proof takes about a second
 
@@ -54,6 +54,8 @@ def prove_against_module(text: str, variant: Variant, smaller: Callable[[], list
     path.write_text(text, encoding="utf-8")
     question = _Question(program, variant, folder)
     found = question.ask(path, {}, deadline_s)
+    if found["equal"]["verdict"] == "not equal" and question.kernels:
+        found = question.ask(path, question.kernels, deadline_s)
     drawn = found["equal"].get("reason", "")
     proof = Proof(found["equal"]["verdict"], drawn, False, [found], question.reference)
     if proof.verdict != "undecided":
@@ -83,6 +85,7 @@ class _Question:
         case.instead = switch_off_dropout(case)
         self.binding: Binding = bind(program.parameters, case)
         self.sizes = sizes_of(self.binding, program.parameters)
+        self.kernels = kernel_sizes_of(case, self.binding, program.parameters)
         self.program = program
         self.reference = reference_text(variant.source, case, self.binding, program.parameters)
         self.path = folder / f"{variant.name}.py"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 
+import torch
+
 from ..program.binding import Binding
 from ..program.runner import Parameter
 from ..rule.reference import Case
@@ -105,4 +107,18 @@ def sizes_of(binding: Binding, parameters: list[Parameter]) -> dict[str, int]:
         for dim, extent in zip(parameter.dims, tensor.shape):
             if dim.isidentifier():
                 sizes.setdefault(dim, extent)
+    return sizes
+
+
+def kernel_sizes_of(case: Case, binding: Binding, parameters: list[Parameter]) -> dict[str, int]:
+    """Sizes that are extents of a convolution's kernel: the module was made for these, with its paddings."""
+    sizes: dict[str, int] = {}
+    for parameter in parameters:
+        kind, origin = binding.sources.get(parameter.name, ("", ""))
+        tensor = binding.tensors.get(parameter.name)
+        owner = origin.rpartition(".")[0] if kind == "state" else None
+        if owner is None or tensor is None or len(parameter.dims) != tensor.dim():
+            continue
+        if isinstance(case.built.model.get_submodule(owner), torch.nn.modules.conv._ConvNd):
+            sizes |= {dim: extent for dim, extent in zip(parameter.dims[2:], tensor.shape[2:]) if dim.isidentifier()}
     return sizes

@@ -156,10 +156,14 @@ class RecurrentParts(TorchFunctionMode):
     """Takes recurrent layers apart by functions of Python: those of C++ change what they made in place, out of sight."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        rule = recurrent_parts().get(getattr(function, "__name__", None))
+        name = getattr(function, "__name__", None)
+        rule = recurrent_parts().get(name)
         if rule is None or not isinstance(args[3], bool):  # packed sequences have weights there
             return function(*args, **(kwargs or {}))
-        return rule(*args, **(kwargs or {}))
+        found = rule(*args, **(kwargs or {}))
+        # The rule of an LSTM may leave a dim of 1 in what is last; states are in the shapes of those that are first.
+        first = args[1] if name == "lstm" else [args[1]]
+        return (found[0], *(last.reshape(one.shape) for last, one in zip(found[1:], first)))
 
 
 @functools.cache

@@ -81,6 +81,100 @@ def test_layers_whose_widths_follow_their_parameters():
     assert wrong["verdict"] == "not equal", wrong["reason"]
 
 
+RECURRENT = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, inputs, hidden):
+        super().__init__()
+        self.first = nn.LSTM(inputs, hidden, batch_first=True)
+        self.second = nn.GRU(inputs, hidden, batch_first=True)
+
+    def forward(self, x, h0, c0):
+        lasts = self.first(x, (h0, c0))[1]
+        return lasts[0], lasts[1], self.second(x, h0)[0]
+
+rows, steps, inputs, hidden = 8, 4, 16, 32
+
+def get_inputs():
+    return [torch.rand(rows, steps, inputs), torch.rand(1, rows, hidden), torch.rand(1, rows, hidden)]
+
+def get_init_inputs():
+    return [inputs, hidden]
+"""
+RECURRENCE = """kernel layers(x: f32[B, T, I], h0: f32[1, B, H], c0: f32[1, B, H],
+              first_weight_ih_l0: f32[4*H, I], first_weight_hh_l0: f32[4*H, H], first_bias_ih_l0: f32[4*H],
+              first_bias_hh_l0: f32[4*H], second_weight_ih_l0: f32[3*H, I], second_weight_hh_l0: f32[3*H, H],
+              second_bias_ih_l0: f32[3*H], second_bias_hh_l0: f32[3*H])
+  -> (hn: f32[1, B, H], cn: f32[1, B, H], y: f32[B, T, H]) {
+  h[b, j] = h0[0, b, j]
+  c[b, j] = c0[0, b, j]
+  all, last, cell = lstm(x, h, c, first_weight_ih_l0, first_weight_hh_l0, first_bias_ih_l0, first_bias_hh_l0, batch_first=true)
+  hn[l in 1, b, j] = last[b, j]
+  cn[l in 1, b, j] = cell[b, j]
+  xt[t, b, i] = x[b, t, i]
+  yt, end = gru(xt, h, second_weight_ih_l0, second_weight_hh_l0, second_bias_ih_l0, second_bias_hh_l0)
+  y[b, t, j] = yt[t, b, j]
+}"""
+
+
+def test_recurrent_layers_and_their_last_states():
+    """Several steps: gates within gates, whose sigmoids PyTorch writes in another way."""
+    proof = certified(RECURRENT, RECURRENCE)
+    assert proof["verdict"] == "equal on points", proof["reason"]
+    assert max(one["T"] for one in proof["sizes"]) > 1
+    wrong = certified(RECURRENT, RECURRENCE.replace("cn[l in 1, b, j] = cell", "cn[l in 1, b, j] = last"))
+    assert wrong["verdict"] == "not equal", wrong["reason"]
+
+
+ATTENTION = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        for _ in range(2):
+            x = nn.functional.scaled_dot_product_attention(x, x, x, scale=0.25)
+            x = (x - x.mean(-1, keepdim=True)) * torch.rsqrt(x.var(-1, keepdim=True, correction=0) + 1e-5)
+        return x
+
+rows, steps, width = 2, 8, 16
+
+def get_inputs():
+    return [torch.rand(rows, steps, width)]
+
+def get_init_inputs():
+    return []
+"""
+ATTENDED = """kernel layer(x: f32[B, T, C]) -> (y: f32[B, T, C]) {
+  p[b, i, j in T] = softmax(sum(x[b, i, c]*x[b, j, c] for c)/4, over=j)
+  z[b, i, c] = sum(p[b, i, j]*x[b, j, c] for j)
+  v[b, i, c] = z[b, i, c] - mean(z[b, i, k] for k)
+  y[b, i, c] = v[b, i, c]*rsqrt(mean(v[b, i, k]*v[b, i, k] for k) + 1e-5)
+}
+
+kernel twice(x: f32[B, T, C]) -> (y: f32[B, T, C]) {
+  z = layer(x)
+  y = layer(z)
+}"""
+
+
+def test_attention_without_a_mask():
+    """Rows of which all scores are -inf, which PyTorch asks for, are not among finite data."""
+    proof = certified(ATTENTION, ATTENDED)
+    assert proof["verdict"] == "equal on points", proof["reason"]
+
+
+def test_a_kernel_of_the_modules_own_width():
+    """A padding that follows from it: other widths have other results, and are not asked for in the end."""
+    task = LAYERS.replace("padding=1", "padding=3 // 2")
+    text = LAYERED.replace("f32[C, 1, 3]", "f32[C, 1, K]").replace("t + r - 1", "t + r - K//2")
+    proof = certified(task, text)
+    assert proof["verdict"].startswith("equal"), proof["reason"]
+    assert all(one["K"] == 3 for one in proof["sizes"])
+
+
 def test_a_tensor_that_forward_changes():
     task = module("self.kept.copy_(x)\n        self.kept += 1\n        self.kept = self.kept * x\n        return self.kept").replace(
         "    def forward", "    def __init__(self):\n        super().__init__()\n"
