@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <tuple>
 
 using namespace tegula::prove;
 
@@ -109,26 +111,42 @@ Number Algebra::opaqueConstant(uint64_t key, Real real) const {
   return number;
 }
 
+using Fraction = std::pair<int64_t, int64_t>;
+
 /// The fraction with the least denominator, up to 1000, that is as good as the value.
-static bool findFraction(Real value, Real tolerance, int64_t &numerator, int64_t &denominator) {
+static std::optional<Fraction> searchFraction(Real value, Real tolerance) {
   if (!(std::fabs(value) < 0x1p40L))
-    return false;
-  for (denominator = 1; denominator <= 1000; ++denominator) {
+    return std::nullopt;
+  for (int64_t denominator = 1; denominator <= 1000; ++denominator) {
     Real scaled = value * Real(denominator);
-    numerator = std::llround(scaled);
+    int64_t numerator = std::llround(scaled);
     if (std::fabs(scaled - Real(numerator)) <= tolerance * std::fabs(scaled))
-      return true;
+      return Fraction(numerator, denominator);
   }
   // Small numbers such as 1e-5, and powers of ten.
   for (Real power = 1e4L; power <= 1e15L; power *= 10) {
     Real scaled = value * power;
-    numerator = std::llround(scaled);
-    denominator = std::llround(power);
+    int64_t numerator = std::llround(scaled);
     if (numerator && std::fabs(numerator) < 1000 &&
         std::fabs(scaled - Real(numerator)) <= tolerance * std::fabs(scaled))
-      return true;
+      return Fraction(numerator, std::llround(power));
   }
-  return false;
+  return std::nullopt;
+}
+
+/// Remembers what was searched: each evaluation has an algebra of its own, and meets the same
+/// constants.
+static bool findFraction(Real value, Real tolerance, int64_t &numerator, int64_t &denominator) {
+  constexpr size_t most = 100'000;
+  thread_local std::map<std::pair<Real, Real>, std::optional<Fraction>> known;
+  if (known.size() > most)
+    known.clear();
+  auto [found, isNew] = known.try_emplace({value, tolerance});
+  if (isNew)
+    found->second = searchFraction(value, tolerance);
+  if (found->second)
+    std::tie(numerator, denominator) = *found->second;
+  return found->second.has_value();
 }
 
 Number Algebra::constant(double value, bool isDouble) const {

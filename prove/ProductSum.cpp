@@ -54,8 +54,10 @@ void ProductSum::add(const Number *a, ptrdiff_t aStep, const Number *b, ptrdiff_
     slack += x * b->slack + y * a->slack + a->slack * b->slack +
              2 * realUnit * (magnitude + double(std::fabs(real)));
     error += x * b->error + y * a->error + Algebra::unit * magnitude;
-    coarse += x * b->coarse + y * a->coarse;
-    single += x * b->single + y * a->single;
+    if (a->coarse != 0 || b->coarse != 0)
+      coarse += x * b->coarse + y * a->coarse;
+    if (a->single != 0 || b->single != 0)
+      single += x * b->single + y * a->single;
     magnitudes += magnitude;
     addWeights(*a, *b);
     ++terms;
