@@ -427,7 +427,8 @@ Expected<Binding> DeviceKernel::bind(ArrayRef<int64_t> sizes) {
   return binding;
 }
 
-/// Null where there are enough of them.
+/// Null where there are enough of them; kernels that are invariant to sizes have one for each
+/// class.
 Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
   std::lock_guard<std::mutex> lock(mutex);
   bool isFree = kernel.invariantSizes.empty();

@@ -8,8 +8,8 @@
 //
 // A device has instructions for powers of two and reciprocals whose relative error is 2^-22
 // or less. A polynomial with the error of f32, 2^-24, takes five times as many instructions. An
-// element of bf16 has itself a relative error of 2^-9, one of f16 2^-12, so what is computed of
-// such elements alone loses nothing by the instruction. The flag `afn` of an operation says so;
+// element of bf16 has itself a relative error of 2^-9, one of f16 2^-12: what an element stands for
+// is known less well than the function. The flag `afn` of an operation says so;
 // codegen/math/LowerMath.cpp has the functions, and docs/math.md their errors.
 //
 //===----------------------------------------------------------------------===//
