@@ -20,6 +20,11 @@ static double bytesOf(const ThreadAccess &access) {
   return access.type.getElementType().getIntOrFloatBitWidth() / 8.0;
 }
 
+bool tegula::usesData(const ValueExpr &expr) {
+  return any_of(expr.operands(),
+                [](mlir::Value value) { return !isa<mlir::BlockArgument>(value); });
+}
+
 WarpAccess tegula::accessOfWarp(const ThreadAccess &access, ArrayRef<ThreadAxis> axes,
                                 function_ref<std::optional<int64_t>(mlir::Value)> valueOf) {
   constexpr int64_t apart = 4096; // elements between places that data choose
@@ -51,8 +56,14 @@ WarpAccess tegula::accessOfWarp(const ThreadAccess &access, ArrayRef<ThreadAxis>
     };
     auto chosenByData = [&](mlir::Value value) {
       hash_code hash = 0;
-      for (mlir::BlockArgument axis : axesOf(value))
+      for (mlir::BlockArgument axis : axesOf(value)) {
         hash = hash_combine(hash, placeOf(axis).value_or(0));
+        // What bounds its range decides, too, where it begins.
+        if (std::optional<AxisRange> range = getRange(axis))
+          for (mlir::Value operand : range->lo.operands())
+            for (mlir::BlockArgument bound : axesOf(operand))
+              hash = hash_combine(hash, placeOf(bound).value_or(0));
+      }
       return int64_t(size_t(hash) % (1 << 20)) * apart;
     };
     std::optional<int64_t> first =
@@ -64,7 +75,7 @@ WarpAccess tegula::accessOfWarp(const ThreadAccess &access, ArrayRef<ThreadAxis>
           return known ? *known : chosenByData(operand);
         });
     if (!first)
-      return {threadsOfWarp, threadsOfWarp, 1};
+      return {threadsOfWarp, threadsOfWarp, 1, threadsOfWarp};
     auto begin = int64_t(std::floor(double(*first) * bytes / sectorBytes)),
          end = int64_t(std::floor((double(*first) + access.elements - 1) * bytes / sectorBytes));
     for (int64_t sector = begin; sector <= end; ++sector)
@@ -74,7 +85,7 @@ WarpAccess tegula::accessOfWarp(const ThreadAccess &access, ArrayRef<ThreadAxis>
     if (words.insert(word).second)
       most = std::max(most, ++banks[size_t(word) % size_t(threadsOfWarp)]);
   }
-  return {double(sectors.size()), double(lines.size()), most};
+  return {double(sectors.size()), double(lines.size()), most, double(words.size())};
 }
 
 double tegula::bytesOfPoints(const ThreadAccess &access,
@@ -92,12 +103,40 @@ double tegula::bytesOfPoints(const ThreadAccess &access,
     }
     run = isSteady ? std::min(reach, points) : points;
     // What data choose lies anywhere.
-    bool isDrawn = any_of(subscript.operands(),
-                          [](mlir::Value value) { return !isa<mlir::BlockArgument>(value); });
+    bool isDrawn = usesData(subscript);
     run = std::min(run, double(dim.getExpr().asConstant().value_or(int64_t(1) << 40)));
     elements *= run;
     run = isDrawn ? 1 : run;
   }
   double bytes = bytesOf(access), line = std::max(run, access.elements) * bytes;
   return elements * bytes * std::max(1.0, sectorBytes / line);
+}
+
+TglTensorType tegula::typeInShared(mlir::Value tensor) {
+  constexpr int64_t lineBytes = 128, bankBytes = 4;
+  auto type = cast<TglTensorType>(tensor.getType());
+  if (type.getRank() < 2)
+    return type;
+  std::optional<int64_t> row = type.getDims().back().getExpr().asConstant();
+  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  if (!bytes || !row || *row < 1 || *row * bytes % lineBytes)
+    return type;
+  bool meets = any_of(tensor.getUsers(), [&](mlir::Operation *user) {
+    auto read = dyn_cast<ReadOp>(user);
+    auto write = dyn_cast<WriteOp>(user);
+    auto around = user->getParentOfType<ParallelOp>();
+    if ((!read && !write) || !around || around->isAncestor(tensor.getDefiningOp()) ||
+        around.getAxes().empty())
+      return false;
+    ValueExpr offset =
+        elementOffset(type, read ? read.getSubscriptExprs() : write.getSubscriptExprs());
+    std::optional<int64_t> step = stepAlong(offset, around.getAxes().back());
+    return step && *step && *step % *row == 0;
+  });
+  if (!meets)
+    return type;
+  SmallVector<IndexExprAttr> dims(type.getDims());
+  dims.back() = IndexExprAttr::get(type.getContext(),
+                                   IndexExpr(*row + std::max<int64_t>(1, bankBytes / bytes)));
+  return TglTensorType::get(type.getContext(), dims, type.getElementType());
 }

@@ -128,25 +128,30 @@ double tegula::conversionInstructions(mlir::Type element, bool isWrite) {
   bool isFloat = isa<mlir::FloatType>(element);
   if (bits == 16)
     return isWrite && isFloat ? 0.5 : 1; // two at a time
-  return bits == 8 ? (isFloat ? 1.5 : 1) : 3;
+  if (bits == 8) // bytes of floats are clamped, put together two at a time, and stored one by one
+    return !isFloat ? 1 : isWrite ? 7 : 1.5;
+  return 3;
 }
 
-/// Of the address, and of elements that are apart from it by what is no constant.
-static double addressInstructions(TglTensorType type, ArrayRef<ValueExpr> subscripts) {
-  return 1.5 + ::instructionsOf(elementOffset(type, subscripts));
+double tegula::quotientInstructions(const ValueExpr &subscript) {
+  return any_of(subscript.operands(),
+                [&](mlir::Value operand) { return !stepAlong(subscript, operand); })
+             ? dividedByConstant
+             : 0;
 }
+
+/// Of the address, where it is not a constant apart from another.
+static constexpr double ofAddress = 1.5;
 
 double tegula::addressInstructions(ReadOp read) {
   constexpr double filled = 3, checked = 4;
-  return ::addressInstructions(read.getTensorType(), read.getSubscriptExprs()) +
-         (read.getFill() ? filled : 0) + (read.getChecked() ? checked : 0) +
+  return ofAddress + (read.getFill() ? filled : 0) + (read.getChecked() ? checked : 0) +
          (read.getGuard() ? 1 : 0);
 }
 
 double tegula::addressInstructions(WriteOp write) {
   constexpr double checked = 4;
-  return ::addressInstructions(write.getTensorType(), write.getSubscriptExprs()) +
-         (write.getChecked() ? checked : 0);
+  return ofAddress + (write.getChecked() ? checked : 0);
 }
 
 bool tegula::isOperation(mlir::Operation *op) {

@@ -33,6 +33,8 @@ double latencyOf(mlir::Operation *op);
 
 /// Instructions that make a number of a register of an element, or the other way round.
 double conversionInstructions(mlir::Type element, bool isWrite);
+/// Instructions of a subscript's quotients and remainders, which elements with the same share.
+double quotientInstructions(const tgl::ValueExpr &subscript);
 /// Instructions beside the access itself: its address, whether it exists.
 double addressInstructions(tgl::ReadOp read);
 double addressInstructions(tgl::WriteOp write);

@@ -22,6 +22,8 @@ ArrayRef<std::pair<StringRef, double LaunchWork::*>> LaunchWork::counts() {
       {"team", &LaunchWork::team},
       {"vector", &LaunchWork::vector},
       {"blockThreads", &LaunchWork::blockThreads},
+      {"columnSplit", &LaunchWork::columnSplit},
+      {"heldRegisters", &LaunchWork::heldRegisters},
       {"bytesRead", &LaunchWork::bytesRead},
       {"bytesWritten", &LaunchWork::bytesWritten},
       {"bytesCached", &LaunchWork::bytesCached},
@@ -29,6 +31,7 @@ ArrayRef<std::pair<StringRef, double LaunchWork::*>> LaunchWork::counts() {
       {"cacheBytes", &LaunchWork::cacheBytes},
       {"instructions", &LaunchWork::instructions},
       {"doubles", &LaunchWork::doubles},
+      {"tileInstructions", &LaunchWork::tileInstructions},
       {"products", &LaunchWork::products},
       {"operations", &LaunchWork::operations},
       {"atomics", &LaunchWork::atomics},
@@ -40,7 +43,8 @@ ArrayRef<std::pair<StringRef, double LaunchWork::*>> LaunchWork::counts() {
       {"launches", &LaunchWork::launches},
       {"passes", &LaunchWork::passes},
       {"blocks", &LaunchWork::blocks},
-      {"computed", &LaunchWork::computed}};
+      {"computed", &LaunchWork::computed},
+      {"takesTurns", &LaunchWork::takesTurns}};
   return all;
 }
 

@@ -27,6 +27,9 @@ struct LaunchWork {
   /// Points of the statement's own axes; threads that share one (1: a thread has whole points);
   /// points that a thread takes as a vector.
   double points = 1, team = 1, vector = 1, blockThreads = 256;
+  /// Registers of a thread, or its part of shared memory, for rows that its team reads again.
+  double heldRegisters = 0;
+  double columnSplit = 1; ///< threads that share the terms of a point, beside those of a team
 
   /// Bytes of each element that is read or written, once; of what is read, those that earlier
   /// launches have left in the second-level cache.
@@ -37,6 +40,8 @@ struct LaunchWork {
   double sectors = 0, cacheBytes = 0;
   /// Instructions of lanes, with the number that an elementary function takes; of f64 beside.
   double instructions = 0, doubles = 0;
+  /// Instructions for what tile loops of few rows read, in tiles of 16 rows.
+  double tileInstructions = 0;
   /// Multiplications and additions of sums of products, each pair as one.
   double products = 0;
   /// Operations on floats as the program has them, functions as one, and steps of reductions.
@@ -54,6 +59,8 @@ struct LaunchWork {
   std::optional<double> clocks;
   /// Products of tiles that the strategy does not skip, as a share of all.
   double computed = 1;
+  /// Of tile loops: 1 where lanes and tensor cores of a block take turns.
+  double takesTurns = 0;
   bool isEstimate = false;
 
   /// The counts and their names, for programs.

@@ -40,6 +40,7 @@ bool StatementWalk::count() {
   work.points = pointsAround();
   work.team = dealing = threads.team;
   work.vector = threads.vector;
+  work.columnSplit = threads.columnSplit;
   work.blockThreads = threads.block / threads.columnSplit; // of as many points
   lane = threads.lane;
   width = threads.vector;
@@ -84,11 +85,6 @@ std::optional<int64_t> StatementWalk::valueOf(const ValueExpr &expr) const {
   });
 }
 
-static bool usesData(const ValueExpr &expr) {
-  return any_of(expr.operands(),
-                [](mlir::Value value) { return !isa<mlir::BlockArgument>(value); });
-}
-
 /// How far a range goes whose bounds are data: over the dim that its axis is a subscript of, of
 /// which each point that bounds it at both ends has its part.
 double StatementWalk::estimateExtent(mlir::Value axis, const AxisRange &range,
@@ -124,6 +120,18 @@ double StatementWalk::estimateExtent(mlir::Value axis, const AxisRange &range,
   return std::max(longest, 1.0);
 }
 
+/// The value of a bound whose data are as large as may be; nothing where they alone decide it.
+std::optional<int64_t> StatementWalk::mostOf(const ValueExpr &bound) const {
+  constexpr int64_t large = int64_t(1) << 40;
+  std::optional<int64_t> most =
+      bound.expr().evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
+        if (var.isSymbol())
+          return std::nullopt;
+        return valueOf(bound.operands()[var.position()]).value_or(large);
+      });
+  return most && *most < large / 2 ? most : std::nullopt;
+}
+
 void StatementWalk::enter(mlir::Value axis, const AxisRange &range, mlir::Operation *owner) {
   Levels bounds = 0;
   for (const ValueExpr &bound : {range.lo, range.hi})
@@ -135,8 +143,11 @@ void StatementWalk::enter(mlir::Value axis, const AxisRange &range, mlir::Operat
     middles[axis] = *low + std::max<int64_t>(*high - *low, 0) / 2;
   } else {
     isKnown &= usesData(range.lo) || usesData(range.hi) || hasUnknownTile(range);
-    extents[axis] = estimateExtent(axis, range, owner);
-    middles[axis] = int64_t(extents[axis] / 2);
+    std::optional<int64_t> most = low ? mostOf(range.hi) : std::nullopt;
+    work.isEstimate = true;
+    extents[axis] =
+        most ? double(std::max<int64_t>(*most - *low, 0)) : estimateExtent(axis, range, owner);
+    middles[axis] = low.value_or(0) + int64_t(extents[axis] / 2);
   }
   levels.push_back({axis, extents[axis], extents[axis]});
 }
@@ -276,8 +287,22 @@ double StatementWalk::visitPlain(mlir::Operation &op, double begin) {
   // What varies along no axis is computed before.
   if (!own)
     return begin;
-  double lanes =
-      (isGeneral ? instructionsOf(&op) : instructionsInTiles(&op)) * lanesOf(own) * turnsOf(own);
+  // Of places in a tile, which is written out, numbers are constants.
+  bool isOfAxes = !isGeneral && op.getNumResults() == 1 &&
+                  op.getResult(0).getType().isIntOrIndex() &&
+                  all_of(op.getOperands(), [&](mlir::Value operand) {
+                    return isa<mlir::BlockArgument>(operand) || numbers.contains(operand) ||
+                           operand.getDefiningOp<mlir::arith::ConstantOp>();
+                  });
+  if (isOfAxes) {
+    numbers.insert(op.getResult(0));
+    return begin;
+  }
+  double shared = neighboursOf(op.getOperands());
+  for (mlir::Value result : op.getResults())
+    sharedBy[result] = shared;
+  double lanes = (isGeneral ? instructionsOf(&op) : instructionsInTiles(&op)) / shared *
+                 lanesOf(own) * turnsOf(own);
   // Quotients by one divisor share its reciprocal.
   if (auto quotient = dyn_cast<mlir::arith::DivFOp>(op);
       quotient && !computed.back().insert(hash_combine(nameOf(quotient.getRhs()), 1)).second)
@@ -286,6 +311,48 @@ double StatementWalk::visitPlain(mlir::Operation &op, double begin) {
   if (op.getNumResults() == 1 && op.getResult(0).getType().isF64())
     work.doubles += lanes * threadsInAll();
   return isBeforeLoop(own) ? begin : begin + latencyOf(&op);
+}
+
+/// Neighbours along the innermost axis of a tile that have all of these values in common.
+double StatementWalk::neighboursOf(mlir::ValueRange operands) const {
+  if (isGeneral || levels.empty())
+    return 1;
+  double all = levels.back().extent;
+  for (mlir::Value operand : operands)
+    if (varies.lookup(operand) >> (levels.size() - 1) & 1) {
+      auto known = sharedBy.find(operand);
+      all = std::min(all, known == sharedBy.end() ? 1 : known->second);
+    }
+  return std::max(all, 1.0);
+}
+
+/// The same of an element whose subscripts are quotients, as k // 32.
+double StatementWalk::neighboursOf(ReadOp read) const {
+  constexpr int64_t most = 64;
+  if (isGeneral || levels.empty())
+    return 1;
+  mlir::Value axis = levels.back().axis;
+  double all = levels.back().extent;
+  for (const ValueExpr &subscript : read.getSubscriptExprs())
+    for (mlir::Value operand : subscript.operands()) {
+      if (operand != axis) {
+        all = std::min(all, neighboursOf(mlir::ValueRange(operand)));
+        continue;
+      }
+      auto at = [&](int64_t place) {
+        return subscript.expr().evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
+          if (var.isSymbol())
+            return std::nullopt;
+          mlir::Value own = subscript.operands()[var.position()];
+          return own == axis ? place : valueOf(own).value_or(0);
+        });
+      };
+      int64_t count = 1;
+      while (count < most && at(0) && at(0) == at(2 * count - 1))
+        count *= 2;
+      all = std::min(all, double(count));
+    }
+  return std::max(all, 1.0);
 }
 
 /// Whether what varies so is computed before the innermost loop.

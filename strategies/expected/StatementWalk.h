@@ -63,6 +63,7 @@ private:
 
   std::optional<int64_t> valueOf(const tgl::ValueExpr &expr) const;
   std::optional<int64_t> valueOf(mlir::Value value) const;
+  std::optional<int64_t> mostOf(const tgl::ValueExpr &bound) const;
   double estimateExtent(mlir::Value axis, const tgl::AxisRange &range, mlir::Operation *owner);
   void enter(mlir::Value axis, const tgl::AxisRange &range, mlir::Operation *owner);
   bool hasUnknownTile(const tgl::AxisRange &range) const;
@@ -94,9 +95,14 @@ private:
   llvm::DenseMap<mlir::Value, size_t> names;          ///< of values: equal ones have one
   llvm::SmallVector<llvm::DenseSet<size_t>> computed; ///< by nest
   llvm::DenseSet<size_t> rowsRead;
+  llvm::DenseSet<size_t> heldRows;   ///< that a team has in registers or shared memory
   llvm::DenseSet<size_t> piecesRead; ///< rows, in whichever groups nests go through them
   size_t nameOfRow(tgl::ReadOp read) const;
   llvm::DenseMap<mlir::Value, unsigned> versions; ///< of tensors that the statement writes
+  llvm::DenseMap<mlir::Value, double> sharedBy;   ///< neighbours in a tile that have the same value
+  double neighboursOf(mlir::ValueRange operands) const;
+  double neighboursOf(tgl::ReadOp read) const;
+  llvm::DenseSet<mlir::Value> numbers; ///< that axes alone decide, inside of tiles
   size_t nameOf(mlir::Value value);
   size_t nameOf(mlir::Operation *op);
   /// Whether the operation repeats one that the thread has done.
@@ -109,6 +115,8 @@ private:
   enum class Place { Registers, Shared, Workspace, Memory };
   Place placeOf(mlir::Value tensor) const;
   llvm::DenseMap<mlir::Value, double> drawnAgain; ///< bytes
+  void countQuotients(const ThreadAccess &access);
+  double termsOfWindow(const tgl::ValueExpr &offset, int64_t step) const;
   double pointsInBlock(mlir::Value value) const;
   double blocksThatAsk(double bytesOfBlock, Levels own) const;
   double access(mlir::Operation *op, mlir::Value tensor, ThreadAccess access, Levels own,
@@ -125,6 +133,10 @@ private:
   double visitBlock(mlir::Block &block, double begin);
   double visit(mlir::Operation &op, double begin);
   double visitRead(tgl::ReadOp read, double begin);
+  double rowBytes(Levels own, double bytes) const;
+  void hold(tgl::ReadOp read, double row);
+  double blocksThatHold(double elements) const;
+  double visitHeldRow(tgl::ReadOp read, Levels own, double bytes);
   double visitWrite(tgl::WriteOp write, double begin);
   double visitSort(tgl::SortOp sort, double begin);
   double visitPlain(mlir::Operation &op, double begin);
@@ -133,7 +145,25 @@ private:
   double visitTiles(tgl::TilesOp tiles, double begin);
   void keepFactors(const LaunchWork &before, double points);
   double combineTeam(double team);
+  double longestOfWarp(tgl::AxesOp axes) const;
   double timeOfTurns(mlir::Operation *op, double turns, double each) const;
+
+  /// What reductions have computed, for those that threads walk together with them.
+  llvm::DenseMap<mlir::Operation *, llvm::DenseSet<size_t>> computedInSums;
+  bool areWalkedTogether(tgl::ReduceOp first, tgl::ReduceOp second);
+
+  /// A loop whose steps load ahead of them (codegen/llvm/PrefetchSteps.h).
+  struct LoadsAhead {
+    mlir::Value step;     ///< its variable
+    size_t level = 0;     ///< of it
+    double registers = 0; ///< of what is on its way
+    double latency = 0;   ///< of the slowest load, in cycles
+  };
+  std::optional<LoadsAhead> loadsAhead;
+  bool isAhead(tgl::ReadOp read) const;
+  void loadAhead(Levels own, double bytes, double latency);
+  double waitForLoads() const;
+  bool loadsStepsAhead(tgl::ForOp loop) const;
 };
 
 } // namespace tegula

@@ -67,6 +67,7 @@ void tegula::addStrategy(const StatementMatch &match, LaunchWork &work) {
     work.clocks = choice->clocks;
   if (const auto *loop = dyn_cast<TileLoopMatch>(&match)) {
     work.computed = shareOfTiles(*loop);
+    work.takesTurns = !isWarpSpecialized(loop->plan, loop->shape);
     work.isEstimate |= any_of(loop->plan.masks, [](const auto &mask) { return mask.skips; });
     work.blocks =
         std::ceil(work.points / double(loop->shape.rows())) * double(loop->shape.clusterBlocks);

@@ -33,8 +33,8 @@ StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
     bool alongPoints = !work.hasRanges &&
                        (neighboursAreNear(statement) || (!isKept && runsAlongPoints(statement)));
     int64_t shortest = work.hasRanges ? shortRange : shortNest;
-    bool byThread =
-        (*work.inside < shortest && !isKept) || (alongPoints && *work.points >= manyThreads);
+    bool isBusy = *work.points >= manyThreads || columnsKeepMemoryBusy(statement);
+    bool byThread = (*work.inside < shortest && !isKept) || (alongPoints && isBusy);
     (byThread ? canBeTeam : canBeThread) = false;
   }
   if (canBeThread && canBeTeam && !tgl::Invariance::of(statement).isFree())
@@ -71,6 +71,28 @@ StatementThreads::StatementThreads(tgl::ParallelOp statement) : hasLanes(true) {
     lane = axes.getAxes()[choice->axis];
     vector = choice->width;
   }
+}
+
+/// As ColumnSplit::keepsMemoryBusy (codegen/simt): whether threads that share columns are enough
+/// for the memory, few as the points may be.
+bool StatementThreads::columnsKeepMemoryBusy(tgl::ParallelOp statement) {
+  constexpr double termsAtOnce = 4, bytesAtOnce = 132 * (24 << 10) / 4.0;
+  StatementThreads own;
+  own.hasLanes = true;
+  auto axes = cast<tgl::AxesOp>(statement.getOperation());
+  if (std::optional<LaneChoice> choice =
+          own.choices.choose(axes, DeviceEmitter::accessBytes, /*whole=*/true)) {
+    own.lane = axes.getAxes()[choice->axis];
+    own.vector = choice->width;
+  }
+  own.findColumnSplit(statement);
+  if (own.columnSplit == 1)
+    return false;
+  double bytes = 0;
+  statement.getBody().walk([&](tgl::ReadOp read) {
+    bytes = std::max(bytes, read.getTensorType().getElementType().getIntOrFloatBitWidth() / 8.0);
+  });
+  return double(*tgl::knownPoints(axes)) * own.columnSplit * termsAtOnce * bytes >= bytesAtOnce;
 }
 
 /// As codegen/simt/ColumnSplit.cpp: reductions along columns, of which none is short.

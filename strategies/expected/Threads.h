@@ -39,6 +39,7 @@ private:
   bool hasLanes = false;
 
   void findColumnSplit(tgl::ParallelOp statement);
+  static bool columnsKeepMemoryBusy(tgl::ParallelOp statement);
 };
 
 } // namespace tegula

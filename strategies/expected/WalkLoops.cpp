@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/NestShape.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/analysis/Nest.h"
 #include "passes/analysis/PrefixLoop.h"
 #include "strategies/expected/Instructions.h"
 #include "strategies/expected/StatementWalk.h"
@@ -16,6 +17,9 @@
 using namespace llvm;
 using namespace tegula;
 using namespace tegula::tgl;
+
+/// Of the bound for the largest of several normal numbers, what their largest is expected to reach.
+static constexpr double expectedShare = 0.65;
 
 /// Turns of a thread that do not depend on each other: those that are written out, or taken
 /// together, wait together.
@@ -96,6 +100,44 @@ double StatementWalk::enterTile(ParallelOp nest, const RegisterTile &own) {
   return turns;
 }
 
+/// As DeviceEmitter::takeTogether: reductions over the same points, of which the second needs
+/// nothing that is computed after the first.
+bool StatementWalk::areWalkedTogether(ReduceOp first, ReduceOp second) {
+  constexpr double written = 64; // shorter ones of a thread are written out one after the other
+  auto one = cast<AxesOp>(first.getOperation()), other = cast<AxesOp>(second.getOperation());
+  if (one.getAxes().size() != other.getAxes().size())
+    return false;
+  for (auto [axis, own] : zip_equal(one.getAxes(), other.getAxes()))
+    if (nameOf(axis) != nameOf(own))
+      return false;
+  bool isOfThread = threads.team == 1 || isShared;
+  if (isOfThread && (one.getAxes().size() > 1 || extents.lookup(one.getAxes()[0]) <= written))
+    return false;
+  DenseSet<mlir::Value> changed;
+  for (mlir::Operation *op = first->getNextNode(); op != second; op = op->getNextNode())
+    changed.insert_range(accessesOf(op).writes);
+  bool isFree = none_of(accessesOf(second).reads,
+                        [&](mlir::Value tensor) { return changed.contains(tensor); });
+  return isFree && none_of(valuesUsedBy(second), [&](mlir::Value value) {
+           mlir::Operation *definition = value.getDefiningOp();
+           return definition && definition->getBlock() == first->getBlock() &&
+                  !definition->isBeforeInBlock(first);
+         });
+}
+
+/// How much longer than the mean the longest of ranges is that threads of a warp go through, where
+/// data give both their ends: as if each of many had come to one of them by chance.
+double StatementWalk::longestOfWarp(AxesOp axes) const {
+  double ranges = threads.team < threadsOfWarp ? threadsOfWarp / threads.team : 1;
+  if (threads.team == 1) // threads along the vectors of a point have its range
+    ranges = lane ? std::max(1.0, threadsOfWarp * width / extents.lookup(lane)) : threadsOfWarp;
+  AxisRange range = getAxisRange(axes, unsigned(axes.getAxes().size() - 1));
+  if (!usesData(range.lo) || !usesData(range.hi) || ranges <= 1)
+    return 1;
+  double mean = std::max(levels.back().extent, 1.0);
+  return 1 + std::sqrt(2 * std::log(ranges) / mean) * expectedShare;
+}
+
 double StatementWalk::visitNest(AxesOp axes, double begin) {
   constexpr double writtenOut = 8;
   size_t outer = levels.size();
@@ -124,6 +166,11 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
           level.turns = std::ceil(level.extent / width);
     }
   double turns = std::max(1.0, points / (lane != savedLane.first ? width : 1));
+  if (double longest = isGeneral && !axes.getAxes().empty() ? longestOfWarp(axes) : 1;
+      longest > 1) {
+    turns *= longest;
+    levels.back().turns *= longest;
+  }
   if (threads.columnSplit > 1 && isa<ReduceOp>(axes.getOperation()) && levels.size() > outer) {
     turns = std::ceil(turns / threads.columnSplit);
     levels.back().turns = std::ceil(levels.back().turns / threads.columnSplit);
@@ -160,6 +207,11 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   computed.emplace_back();
   LaunchWork before = work;
   auto reduce = dyn_cast<ReduceOp>(axes.getOperation());
+  if (reduce && isGeneral)
+    for (auto sibling : axes->getBlock()->getOps<ReduceOp>())
+      if (auto found = computedInSums.find(sibling);
+          found != computedInSums.end() && areWalkedTogether(sibling, reduce))
+        computed.back().insert_range(found->second);
   double end = visitBlock(axes->getRegion(0).front(), begin);
   if (reduce) {
     bool addsProduct =
@@ -176,6 +228,8 @@ double StatementWalk::visitNest(AxesOp axes, double begin) {
   }
   double total = begin + (ownTile ? turns * (end - begin) : timeOfTurns(axes, turns, end - begin));
   DenseSet<size_t> inside = computed.pop_back_val();
+  if (reduce)
+    computedInSums[reduce] = inside;
   if ((turns <= writtenOut || (tile && reduce)) && isGeneral) // a tile walks its sums together
     computed.back().insert_range(inside);
   levels.truncate(outer);
@@ -222,8 +276,13 @@ double StatementWalk::visitLoop(ForOp loop, double begin) {
     ready[carried] = begin;
   }
   computed.emplace_back();
+  std::optional<LoadsAhead> outerLoads = std::exchange(loadsAhead, std::nullopt);
+  if (loadsStepsAhead(loop))
+    loadsAhead = LoadsAhead{loop.getLoopVar(), levels.size() - 1};
   double end = visitBlock(loop.getBody().front(), begin);
   computed.pop_back();
+  end = std::max(end, begin + waitForLoads());
+  loadsAhead = outerLoads;
   double total = begin + turns * (end - begin);
   std::optional<SteppedLoop> stepped = isScan ? std::nullopt : matchSteppedLoop(loop);
   if (stepped && (isShared || threads.team == 1)) {

@@ -15,9 +15,11 @@ using namespace llvm;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static bool usesData(const ValueExpr &expr) {
-  return any_of(expr.operands(),
-                [](mlir::Value value) { return !isa<mlir::BlockArgument>(value); });
+/// Instructions of tile loops of few rows for an element of keys or values: its way through shared
+/// memory to tensor cores, and its part of the softmax; of 8 bits, its conversion; its page.
+static constexpr double tileInstructionsDrawn = 2;
+static double tileInstructions(mlir::Type element) {
+  return 4 + (element.getIntOrFloatBitWidth() == 8 ? 3 : 0);
 }
 
 /// Where a tensor is while the statement runs.
@@ -60,8 +62,9 @@ StatementWalk::Levels StatementWalk::levelsOfAccess(mlir::Operation *op, mlir::V
 double StatementWalk::pointsInBlock(mlir::Value value) const {
   if (!isa<mlir::BlockArgument>(value)) {
     double all = 1;
-    for (mlir::BlockArgument axis : axesOf(value))
-      all *= pointsInBlock(axis);
+    for (auto [number, level] : enumerate(levels)) // those that bound a range, too
+      if (varies.lookup(value) >> number & 1)
+        all *= pointsInBlock(level.axis);
     return all;
   }
   if (threads.across) {
@@ -81,7 +84,7 @@ double StatementWalk::pointsInBlock(mlir::Value value) const {
 
 /// How often blocks ask the second-level cache for what a block takes, where that varies so.
 double StatementWalk::blocksThatAsk(double bytesOfBlock, Levels own) const {
-  constexpr double multiprocessors = 132, firstCache = 200e3;
+  constexpr double multiprocessors = 132;
   double blocks = std::max(1.0, threadsInAll() / threads.block), others = 1, alike = 1;
   bool isLast = true;
   auto axes = cast<AxesOp>(ParallelOp(statement).getOperation());
@@ -94,7 +97,7 @@ double StatementWalk::blocksThatAsk(double bytesOfBlock, Levels own) const {
       alike *= count;
     isLast &= !isOwn || count == 1;
   }
-  if (bytesOfBlock * others <= firstCache)
+  if (bytesOfBlock * others <= CacheSize::first)
     return std::min(blocks, others * multiprocessors);
   return blocks / alike * std::min(alike, multiprocessors);
 }
@@ -119,17 +122,57 @@ void StatementWalk::addTraffic(mlir::Value tensor, const ThreadAccess &access, L
   // Draws of places that data give meet; those of a tensor beyond the second-level cache find
   // little of it there.
   bool isDrawn = any_of(access.subscripts, usesData);
-  constexpr double secondCache = 40e6;
   double draws = distinct * bytes;
+  // Single elements bring their sector with them.
+  bool isAlone = isDrawn && usesData(access.subscripts.back());
+  if (isAlone && all.size > CacheSize::half)
+    draws = std::min(draws * sectorBytes / bytes, std::max(all.size, draws));
   if (isDrawn && all.size > 0) {
-    double met = all.size * (1 - std::exp(-draws / all.size));
-    double missed = draws * std::max(0.0, 1 - secondCache / all.size);
+    double met = std::min(draws, all.size);
+    double missed = draws * std::max(0.0, 1 - CacheSize::half / all.size);
     drawnAgain[tensor] += std::max(0.0, missed - met);
     draws = met;
   }
+  if (!isGeneral && way == &Traffic::read)
+    work.tileInstructions +=
+        draws / bytes *
+        (tileInstructions(access.type.getElementType()) + (isDrawn ? tileInstructionsDrawn : 0));
   // What the launch itself has written before is near.
   if (way != &Traffic::read || all.written == 0)
     all.*way += draws;
+}
+
+/// Counts the quotients in subscripts: where loops are written out, once for what has the same.
+void StatementWalk::countQuotients(const ThreadAccess &access) {
+  constexpr double writtenOut = 64;
+  if (!quotientInstructions(elementOffset(access.type, access.subscripts)))
+    return; // they make up for each other
+  for (const ValueExpr &subscript : access.subscripts) {
+    double each = quotientInstructions(subscript);
+    size_t name = hash_value(subscript.expr());
+    for (mlir::Value operand : subscript.operands())
+      name = hash_combine(name, nameOf(operand));
+    if (!each || any_of(computed, [&](const auto &nest) { return nest.contains(name); }))
+      continue;
+    computed.back().insert(name);
+    Levels own = levelsOf(subscript.operands());
+    double turns = 1, inside = 1;
+    for (auto [number, level] : enumerate(levels)) {
+      turns *= own >> number & 1 ? level.turns : 1;
+      inside *= number < ParallelOp(statement).getAxes().size() ? 1 : level.turns;
+    }
+    work.instructions +=
+        each * lanesOf(own) * (inside <= writtenOut ? turns : turnsOf(own)) * threadsInAll();
+  }
+}
+
+/// Terms of a sum that are next to each other along the lanes' step, for which windows overlap.
+double StatementWalk::termsOfWindow(const ValueExpr &offset, int64_t step) const {
+  constexpr double longest = 16; // longer sums are not written out
+  for (const Level &level : ArrayRef(levels).drop_front(ParallelOp(statement).getAxes().size()))
+    if (level.extent > 1 && level.extent <= longest && stepAlong(offset, level.axis) == step)
+      return level.extent;
+  return 1;
 }
 
 /// Counts an access and returns its latency.
@@ -143,11 +186,19 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
   if (place == Place::Memory)
     addTraffic(tensor, access, levelsOf(op->getOperands()), way);
   if (!isGeneral) {
-    work.instructions += conversion * turnsOf(own) * threadsInAll();
+    // Beside tiles, threads themselves load what data choose, and the first-level cache takes its
+    // time for places that are apart.
+    constexpr double drawn = 6;
+    double loads = any_of(access.subscripts, usesData) ? (drawn + instructions) * lanes : 0;
+    double shared = op->getNumResults() ? sharedBy.lookup(op->getResult(0)) : 1;
+    work.instructions += (conversion + loads) / shared * turnsOf(own) * threadsInAll();
     return 0;
   }
   if (place == Place::Registers)
     return 0;
+  countQuotients(access);
+  if (place == Place::Shared)
+    access.type = typeInShared(tensor);
   ValueExpr offset = elementOffset(access.type, access.subscripts);
   std::optional<int64_t> step = lane ? stepAlong(offset, lane) : std::nullopt;
   double each = lanes == 1 || step == 1 ? 1 : lanes;
@@ -159,6 +210,17 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
   if (threads.across) // vectors along one side of the square
     each = std::min(lanes, std::sqrt(width));
   access.elements = isShort ? lanes * each : lanes / each;
+  // Windows that overlap along a vector: what they cover is loaded once, an element at a time, at
+  // constant distances (codegen/simt/WindowTiles.h).
+  constexpr double inWindow = 0.75;
+  double terms = way == &Traffic::read && lanes > 1 && step ? termsOfWindow(offset, *step) : 1;
+  if (terms > 1) {
+    each = (lanes + terms - 1) / terms;
+    conversion *= each / lanes;
+    access.elements = 1;
+    instructions = inWindow;
+    isShort = false;
+  }
   if (double more = neighboursInTile(offset, bytes); more > 1) {
     access.elements = more;
     each /= more;
@@ -175,12 +237,13 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
       accessOfWarp(access, neighbours, [&](mlir::Value value) { return valueOf(value); });
   constexpr double leastSectors = 4; // a warp's access has the cache for a cycle, 128 bytes
   if (place == Place::Shared) {
-    work.sectors += requests * leastSectors * std::max(warp.turns, access.elements * bytes / 4);
+    double words = warp.words / threadsOfWarp * access.elements * bytes / 4;
+    work.sectors += requests * leastSectors * std::max(warp.turns, words);
     return isBeforeLoop(own) ? 0 : Latency::near;
   }
   double sectors = isShort ? warp.sectors / each : warp.sectors;
   double lines = isShort ? warp.lines / each : warp.lines;
-  work.sectors += requests * leastSectors * std::max(lines, access.elements * bytes / 4);
+  work.sectors += requests * std::max(leastSectors * lines, sectors);
   double asked = requests * sectors * sectorBytes;
   if (place == Place::Workspace) {
     work.cacheBytes += asked;
@@ -189,14 +252,13 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
   // Of what a block takes again its first-level cache has most, and that of a multiprocessor what
   // its blocks take one after another.
   double ofBlock = bytesOfPoints(access, [&](mlir::Value value) { return pointsInBlock(value); });
-  constexpr double firstCache = 200e3;
   double fromCache =
-      ofBlock <= firstCache ? std::min(asked, ofBlock * blocksThatAsk(ofBlock, own)) : asked;
+      ofBlock <= CacheSize::first ? std::min(asked, ofBlock * blocksThatAsk(ofBlock, own)) : asked;
   // Accesses of one tensor that are constants apart ask for it once.
   size_t window = hash_combine(tensor.getAsOpaquePointer(), way == &Traffic::read);
   for (mlir::Value operand : offset.operands())
     window = hash_combine(window, nameOf(operand), stepAlong(offset, operand).value_or(0));
-  if (ofBlock <= firstCache && !windows.insert(window).second)
+  if (ofBlock <= CacheSize::first && !windows.insert(window).second)
     return isBeforeLoop(own) ? 0 : Latency::near;
   work.cacheBytes += fromCache;
   if (isBeforeLoop(own))
@@ -211,24 +273,18 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
   return isAgain || written.contains(tensor) ? Latency::cache : Latency::memory;
 }
 
-/// The same for reads of all of a row at the statement's point, in groups or at once.
-size_t StatementWalk::nameOfRow(ReadOp read) const {
-  ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
-  double points = 1;
-  for (const Level &level : levels)
-    points *= offset.uses(level.axis) ? level.extent : 1;
-  size_t name = hash_combine(read.getTensor().getAsOpaquePointer(), int64_t(points));
-  for (mlir::Value axis : cast<AxesOp>(ParallelOp(statement).getOperation()).getAxes())
-    name = hash_combine(name, stepAlong(offset, axis).value_or(0));
-  return name;
-}
-
 double StatementWalk::visitRead(ReadOp read, double begin) {
   Levels own = levelsOfAccess(read, read.getTensor());
   varies[read.getResult()] = own;
   begin = std::max(begin, ready.lookup(read.getTensor()));
-  if (isRepeated(read))
+  sharedBy[read.getResult()] = neighboursOf(read);
+  double bytes = read.getTensorType().getElementType().getIntOrFloatBitWidth() / 8.0;
+  if (isRepeated(read)) {
+    if (isGeneral && threads.team > 1 && isShared && !tile &&
+        placeOf(read.getTensor()) == Place::Memory)
+      hold(read, rowBytes(own, bytes));
     return begin;
+  }
   // Rows that nests of a block have in common stay with it.
   bool isOfRow = threads.team > 1 && isShared && !tile && !written.contains(read.getTensor());
   if (isOfRow) {
@@ -237,23 +293,32 @@ double StatementWalk::visitRead(ReadOp read, double begin) {
     isOfRow = !isNew || (!isNewRow && dealing < threads.team); // in groups that parts take
   }
   ThreadAccess access{read.getTensorType(), read.getSubscriptExprs()};
-  if (isOfRow && isGeneral && threads.team == threads.block) {
-    double lanes = lanesOf(own);
-    work.instructions += (1 + conversionInstructions(access.type.getElementType(), false) * lanes) *
-                         turnsOf(own) * threadsInAll();
-    work.sectors += 4 * turnsOf(own) * threadsInAll() / threadsOfWarp;
-    return begin + Latency::near;
-  }
-  return begin + this->access(read, read.getTensor(), std::move(access), own, &Traffic::read,
-                              addressInstructions(read));
+  if (isOfRow && isGeneral && threads.team == threads.block)
+    return begin + visitHeldRow(read, own, bytes);
+  double latency = this->access(read, read.getTensor(), std::move(access), own, &Traffic::read,
+                                addressInstructions(read));
+  if (!isAhead(read))
+    return begin + latency;
+  loadAhead(own, bytes, latency);
+  return begin;
 }
+
+/// Instructions for an element of a tile that epilogues add up along one of its axes: it goes
+/// through shared memory, and threads exchange partial sums (SASS for sm_90a).
+static constexpr double addedByTile = 40;
 
 double StatementWalk::visitWrite(WriteOp write, double begin) {
   Levels own = levelsOfAccess(write, write.getTensor());
   ++versions[write.getTensor()];
   if (write.getCombine()) {
-    work.atomics += pointsAround();
-    work.atomicTargets += double(knownElements(write.getTensor()).value_or(0));
+    // Neighbours of a vector are added together (codegen/simt/VectorAdds.h).
+    bool isVector = isGeneral && write.getCombine() == ReduceKind::Sum &&
+                    write.getTensorType().getElementType().isF32();
+    double together = isVector ? lanesOf(levelsOf(write->getOperands())) : 1;
+    work.atomics += pointsAround() / together;
+    work.atomicTargets += double(knownElements(write.getTensor()).value_or(0)) / together;
+    if (!isGeneral)
+      work.instructions += addedByTile * pointsAround();
   }
   ThreadAccess access{write.getTensorType(), write.getSubscriptExprs()};
   if (write.getCombine() && isGeneral) { // beside what additions take in all
