@@ -37,7 +37,9 @@ ScalarEmitter::emitLoop(Value *low, Value *high, Value *step, ArrayRef<Value *> 
     carried.push_back(phi);
     current.push_back(phi);
   }
+  ++conditions;
   SmallVector<Value *> next = body(iv, current);
+  --conditions;
   Value *nextIv = b.CreateNSWAdd(iv, step);
   BasicBlock *latch = b.GetInsertBlock();
   iv->addIncoming(nextIv, latch);
@@ -68,7 +70,9 @@ void ScalarEmitter::emitIf(Value *condition, function_ref<void()> then) {
   BasicBlock *after = BasicBlock::Create(module.getContext(), "endif", function);
   b.CreateCondBr(condition, yes, after);
   b.SetInsertPoint(yes);
+  ++conditions;
   then();
+  --conditions;
   b.CreateBr(after);
   b.SetInsertPoint(after);
 }

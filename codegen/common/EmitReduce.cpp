@@ -120,6 +120,7 @@ void Emitter::emitReduce(tgl::ReduceOp op) {
   BasicBlock *border = BasicBlock::Create(module.getContext(), "border", function);
   BasicBlock *after = BasicBlock::Create(module.getContext(), "endwindow", function);
   b.CreateCondBr(interior, inside, border);
+  ++conditions;
   b.SetInsertPoint(inside);
   insideReads.insert_range(free);
   Value *unchecked = resultOf(*this, op, emitReduceNest(op));
@@ -130,6 +131,7 @@ void Emitter::emitReduce(tgl::ReduceOp op) {
   Value *checked = resultOf(*this, op, emitReduceNest(op));
   BasicBlock *borderEnd = b.GetInsertBlock();
   b.CreateBr(after);
+  --conditions;
   b.SetInsertPoint(after);
   PHINode *result = b.CreatePHI(checked->getType(), 2);
   result->addIncoming(unchecked, insideEnd);

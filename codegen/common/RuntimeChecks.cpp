@@ -10,6 +10,7 @@
 #include "codegen/common/ScalarEmitter.h"
 #include "ir/tgl/TglReports.h"
 #include "ir/tgl/TglUtils.h"
+#include <utility>
 
 using namespace llvm;
 using namespace tegula;
@@ -81,6 +82,10 @@ void RuntimeChecks::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subs
   unsigned site = sites.size() - 1;
   if (e.lanes && e.lanes->mask)
     bad = e.emitAnd(bad, e.lanes->mask);
+  if (together && together->conditions == e.conditions && !isDefect && !e.isVector(bad)) {
+    together->checks.push_back({bad, site, emitOffender(subscripts, type, nullptr)});
+    return;
+  }
   Value *any = e.isVector(bad) ? b.CreateOrReduce(bad) : bad;
   e.emitIf(any, [&] {
     Value *lane = nullptr;
@@ -89,22 +94,46 @@ void RuntimeChecks::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subs
       lane = b.CreateIntrinsic(bits->getType(), Intrinsic::cttz, {bits, b.getTrue()});
       lane = b.CreateZExtOrTrunc(lane, b.getInt32Ty());
     }
-    // The first subscript that is outside is the one to name.
-    Value *offender = e.i64(0);
-    for (auto [subscript, dim] :
-         reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
-      if (staysWithin(subscript, dim.getExpr()))
-        continue;
-      Value *value = e.emitIndex(subscript);
-      assert((!e.isVector(value) || lane) &&
-             "a subscript that was compared varies no more than the comparison");
-      if (e.isVector(value))
-        value = b.CreateExtractElement(value, lane);
-      Value *outside = b.CreateICmpUGE(value, e.emitSize(dim.getExpr()));
-      offender = b.CreateSelect(outside, value, offender);
-    }
+    Value *offender = emitOffender(subscripts, type, lane);
     if (isDefect) // counts more than what data does
       b.CreateStore(b.getInt32(0), record);
+    leave(b.getInt32(site), offender);
+  });
+}
+
+Value *RuntimeChecks::emitOffender(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type,
+                                   Value *lane) {
+  Value *offender = e.i64(0);
+  for (auto [subscript, dim] :
+       reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
+    if (staysWithin(subscript, dim.getExpr()))
+      continue;
+    Value *value = e.emitIndex(subscript);
+    assert((!e.isVector(value) || lane) &&
+           "a subscript that was compared varies no more than the comparison");
+    if (e.isVector(value))
+      value = b.CreateExtractElement(value, lane);
+    Value *outside = b.CreateICmpUGE(value, e.emitSize(dim.getExpr()));
+    offender = b.CreateSelect(outside, value, offender);
+  }
+  return offender;
+}
+
+void RuntimeChecks::reportTogether(function_ref<void()> body) {
+  std::optional<Together> outer = std::exchange(together, Together{e.conditions, {}});
+  body();
+  SmallVector<Waiting> checks = std::exchange(together, std::move(outer))->checks;
+  if (checks.empty())
+    return;
+  Value *any = checks.front().bad;
+  for (const Waiting &check : drop_begin(checks))
+    any = b.CreateOr(any, check.bad);
+  e.emitIf(any, [&] {
+    Value *site = b.getInt32(checks.back().site), *offender = checks.back().offender;
+    for (const Waiting &check : drop_begin(reverse(checks))) {
+      site = b.CreateSelect(check.bad, b.getInt32(check.site), site);
+      offender = b.CreateSelect(check.bad, check.offender, offender);
+    }
     leave(site, offender);
   });
 }
@@ -137,11 +166,11 @@ void RuntimeChecks::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> su
          subscripts, type);
 }
 
-void RuntimeChecks::leave(unsigned site, Value *value) {
+void RuntimeChecks::leave(Value *site, Value *value) {
   Value *taken = b.CreateAtomicCmpXchg(record, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
                                        AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
   e.emitIf(b.CreateExtractValue(taken, 1), [&] {
-    b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, 4));
+    b.CreateStore(site, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, 4));
     b.CreateStore(value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, 8));
   });
 }
@@ -170,5 +199,5 @@ void RuntimeChecks::reportElement(Value *bad, mlir::Operation *op, mlir::Value t
                       .str();
   sites.push_back(std::move(site));
   unsigned number = sites.size() - 1;
-  e.emitIf(bad, [&] { leave(number, offset); });
+  e.emitIf(bad, [&] { leave(b.getInt32(number), offset); });
 }

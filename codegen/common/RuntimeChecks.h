@@ -15,7 +15,9 @@
 
 #include "ir/tgl/Tgl.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/IR/IRBuilder.h"
+#include <optional>
 
 namespace tegula {
 
@@ -49,6 +51,9 @@ public:
   /// and the offending subscript.
   void report(llvm::Value *bad, ErrorSite site, llvm::ArrayRef<tgl::ValueExpr> subscripts,
               tgl::TglTensorType type);
+  /// Emits `body`. Its checks of single elements that are reached whenever it is report together
+  /// behind it: with a branch for each, what they let be loaded would wait for one another.
+  void reportTogether(llvm::function_ref<void()> body);
   /// Reports the element of a tensor where `bad` (i1) holds: `what` says what is wrong with it.
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
                      llvm::StringRef what);
@@ -65,15 +70,31 @@ public:
   }
 
 private:
+  /// A check whose report comes later.
+  struct Waiting {
+    llvm::Value *bad;
+    unsigned site;
+    llvm::Value *offender;
+  };
+  /// Those of a body that is reached under so many conditions.
+  struct Together {
+    unsigned conditions;
+    llvm::SmallVector<Waiting> checks;
+  };
+
   ScalarEmitter &e;
   llvm::IRBuilder<> &b;
   std::vector<ErrorSite> &sites;
   llvm::DenseSet<mlir::Value> countsOthers; ///< axes of setCountsOthers
+  std::optional<Together> together;
 
   /// Whether nothing has to be compared, since the loops around keep the subscript inside.
   bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
+  /// The first of the subscripts that is outside of its dim, in `lane` where they are vectors.
+  llvm::Value *emitOffender(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type,
+                            llvm::Value *lane);
   /// Fills the error record, if nobody has.
-  void leave(unsigned site, llvm::Value *value);
+  void leave(llvm::Value *site, llvm::Value *value);
 };
 
 } // namespace tegula

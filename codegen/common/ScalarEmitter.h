@@ -143,6 +143,7 @@ public:
                                                           llvm::ArrayRef<llvm::Value *> carried)>
           body,
       const llvm::Twine &name = "k");
+  unsigned conditions = 0; ///< conditions and loops around what is being emitted
   /// Says that the next loop stays one even if LLVM knows how often it runs.
   bool keepNextLoopRolled = false;
   void emitIf(llvm::Value *condition, llvm::function_ref<void()> then);

@@ -113,20 +113,20 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
           async::publish(b);
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
       })
-      .Case([&](tile::MmaOp mma) { emitMma(mma); })
+      .Case([&](tile::MmaOp mma) { checks.reportTogether([&] { emitMma(mma); }); })
       .Case([&](tile::AwaitProductsOp wait) {
         async::awaitProducts(b, parts[wait.getSums()].front());
       })
       .Case([&](tile::ReadyOp ready) {
         parts[ready] = async::readProducts(b, parts[ready.getSums()]);
       })
-      .Case([&](tile::MapOp map) { emitMap(map); })
+      .Case([&](tile::MapOp map) { checks.reportTogether([&] { emitMap(map); }); })
       .Case([&](tile::OperandOp operand) {
         tile::FragmentLayout layout = operand.getType().getFragments();
         if (!layout || !layout.isSliced()) // else where it is multiplied
-          emitOperand(operand);
+          checks.reportTogether([&] { emitOperand(operand); });
       })
-      .Case([&](tile::VectorsOp vectors) { emitVectors(vectors); })
+      .Case([&](tile::VectorsOp vectors) { checks.reportTogether([&] { emitVectors(vectors); }); })
       .Case([&](tile::SumWarpsOp sum) { emitSumWarps(sum); })
       .Case([&](tile::InitOp init) { emitInit(init); })
       .Case([&](tile::ReduceOp reduce) { emitStateReduce(reduce); })
