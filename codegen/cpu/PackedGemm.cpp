@@ -23,7 +23,7 @@ static constexpr int64_t blockLength = 256;
 static constexpr int64_t maxRowPanels = 48, maxColumnPanels = 11;
 
 PackedGemmEmitter::PackedGemmEmitter(Emitter &emitter, const ContractionPlan &plan)
-    : e(emitter), b(emitter.b), plan(plan), axes(axesOfOp(tgl::ParallelOp(plan.op))),
+    : e(emitter), b(emitter.b), plan(plan), axes(tgl::axesOfOp(tgl::ParallelOp(plan.op))),
       element(emitter.typeOf(plan.element)), elementBytes(element->isDoubleTy() ? 8 : 4),
       lanes(std::max(2u, emitter.options.vectorBytes / elementBytes)) {
   // 24 accumulators where there are 32 registers, 12 of 16 otherwise; the rest hold a row of
@@ -62,7 +62,7 @@ Value *PackedGemmEmitter::at(Value *base, Value *elements) {
 }
 
 PackedGemmEmitter::Sum PackedGemmEmitter::sumOf(const ContractionProduct &product) {
-  tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
+  tgl::AxesOp summed = tgl::axesOfOp(tgl::ReduceOp(product.reduce));
   Sum sum;
   sum.collapsed = product.a.collapsesSum && product.b.collapsesSum;
   for (unsigned k = 0; k < summed.getAxes().size(); ++k) {

@@ -65,9 +65,6 @@ public:
 private:
   using Value = llvm::Value;
 
-  /// Copies of ops are ops: methods of theirs are not const.
-  static tgl::AxesOp axesOfOp(mlir::Operation *op) { return llvm::cast<tgl::AxesOp>(op); }
-
   /// Rows or columns of a unit.
   struct Side {
     llvm::ArrayRef<unsigned> group; ///< axes of the statement

@@ -135,7 +135,7 @@ Value *PackedGemmEmitter::evaluate(const ContractionSide &side) {
 void PackedGemmEmitter::forSum(const ContractionProduct &product, const Sum &sum, Value *begin,
                                Value *end, bool collapsed, bool withLast,
                                function_ref<void(Value *position)> body) {
-  tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
+  tgl::AxesOp summed = tgl::axesOfOp(tgl::ReduceOp(product.reduce));
   unsigned rank = summed.getAxes().size();
   e.checks.setCountsOthers(summed.getAxes().back(), collapsed && rank > 1);
   if (collapsed || rank == 1) {
@@ -226,7 +226,7 @@ void PackedGemmEmitter::packAlongAxes(Side &side, const ContractionProduct &prod
 void PackedGemmEmitter::packAlongSum(Side &side, const ContractionProduct &product,
                                      const ContractionSide &factors, const Sum &sum, Value *begin,
                                      Value *end, Value *panel, Value *first, unsigned group) {
-  tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
+  tgl::AxesOp summed = tgl::axesOfOp(tgl::ReduceOp(product.reduce));
   mlir::Value axis = summed.getAxes().back();
   unsigned rank = summed.getAxes().size();
   bool oneRun = factors.collapsesSum || rank == 1;

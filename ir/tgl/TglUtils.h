@@ -38,6 +38,9 @@ ValueExpr elementOffset(TglTensorType type, llvm::ArrayRef<ValueExpr> subscripts
 /// By how much an expression moves along an axis, where that is the same at every point of it.
 std::optional<int64_t> stepAlong(const ValueExpr &expr, mlir::Value axis);
 
+/// An op with axes, of whatever kind. It is a copy: methods of ops are not const.
+inline AxesOp axesOfOp(mlir::Operation *op) { return llvm::cast<AxesOp>(op); }
+
 struct AxisRange {
   ValueExpr lo, hi; // lo <= axis < hi
 };

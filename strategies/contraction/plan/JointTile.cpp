@@ -15,14 +15,10 @@
 using namespace llvm;
 using namespace tegula;
 
-static tgl::AxesOp axesOfOp(tgl::ReduceOp reduce) {
-  return cast<tgl::AxesOp>(reduce.getOperation());
-}
-
 /// Whether `other` sums over the same points as `first`, axis by axis.
 static bool haveSamePoints(tgl::ReduceOp first, tgl::ReduceOp other) {
-  SmallVector<tgl::AxisRange> its = tgl::getAxisRanges(axesOfOp(first)),
-                              others = tgl::getAxisRanges(axesOfOp(other));
+  SmallVector<tgl::AxisRange> its = tgl::getAxisRanges(tgl::axesOfOp(first)),
+                              others = tgl::getAxisRanges(tgl::axesOfOp(other));
   return equal(its, others, [](const tgl::AxisRange &a, const tgl::AxisRange &b) {
     return a.lo == b.lo && a.hi == b.hi;
   });
@@ -31,7 +27,7 @@ static bool haveSamePoints(tgl::ReduceOp first, tgl::ReduceOp other) {
 /// The place that the operand reads, with the axes of the sum `of` in place of its own.
 static tgl::ValueExpr placeOf(tgl::ReadOp read, tgl::ReduceOp reduce, tgl::ReduceOp of) {
   tgl::ValueExpr place = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
-  for (auto [own, axis] : zip_equal(axesOfOp(reduce).getAxes(), axesOfOp(of).getAxes()))
+  for (auto [own, axis] : zip_equal(tgl::axesOfOp(reduce).getAxes(), tgl::axesOfOp(of).getAxes()))
     place = place.substitute(own, tgl::ValueExpr(axis));
   return place;
 }

@@ -22,13 +22,12 @@ static constexpr double maxPrepackedBytes = 1 << 30;
 /// are waste.
 static constexpr double maxPrepackedShare = 4;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 static bool haveNeighbours(const ContractionPlan &plan, const WindowOperand &window,
                            tgl::ReadOp read) {
   ValueExpr subscript = read.getSubscriptExprs()[window.pixelDims.back()];
   return tgl::stepAlong(subscript,
-                        axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) == 1;
+                        tgl::axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) ==
+         1;
 }
 
 PrepackedCost tegula::prepackedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
@@ -36,7 +35,7 @@ PrepackedCost tegula::prepackedCost(const ContractionPlan &plan, ArrayRef<Produc
   PrepackedCost cost;
   double ofLines = 0;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
-    auto summed = axesOfOp(tgl::ReduceOp(product.reduce));
+    auto summed = tgl::axesOfOp(tgl::ReduceOp(product.reduce));
     PrepackedProduct prepacked = planPrepackedProduct(operands, product.reduce);
     double points = prepacked.order.points(summed);
     if (prepacked.a || prepacked.b) {
@@ -78,8 +77,8 @@ std::optional<HaloCost> tegula::haloCost(const ContractionPlan &plan,
   PrepackedProduct prepacked = planPrepackedProduct(operands, reduce);
   if (!prepacked.b)
     return std::nullopt;
-  std::optional<HaloTile> halo = planHaloTile(*prepacked.b, operands.b.read, reduce,
-                                              axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
+  std::optional<HaloTile> halo = planHaloTile(
+      *prepacked.b, operands.b.read, reduce, tgl::axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
   if (!halo)
     return std::nullopt;
   // Tiles of f32 whose accumulators are not finite are computed again.
@@ -89,6 +88,6 @@ std::optional<HaloCost> tegula::haloCost(const ContractionPlan &plan,
       groupChannels(prepacked.order, *halo, 64 / terms, columns, usesSplitPrecision);
   if (!order)
     return std::nullopt;
-  return HaloCost{double(order->points(axesOfOp(reduce))) * operands.multiplications(),
+  return HaloCost{double(order->points(tgl::axesOfOp(reduce))) * operands.multiplications(),
                   halo->images * halo->pixels};
 }

@@ -23,8 +23,6 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 namespace {
 /// A shape and the share of a multiprocessor's rate that it reaches.
 struct Candidate {
@@ -169,7 +167,7 @@ public:
   TileRanking(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
               tgl::PointsOf *pointsOf)
       : plan(plan), products(products), pointsOf(pointsOf),
-        axes(axesOfOp(tgl::ParallelOp(plan.op))),
+        axes(tgl::axesOfOp(tgl::ParallelOp(plan.op))),
         isFree(tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree()) {}
 
   /// Sums up the products; false where a size is not known.
@@ -243,7 +241,7 @@ bool TileRanking::addProducts() {
                          knownBatch = pointsOf(axes, plan.batch);
   bool known = knownRows && knownColumns && knownBatch;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
-    tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
+    tgl::AxesOp sums = tgl::axesOfOp(tgl::ReduceOp(product.reduce));
     std::optional<int64_t> extent = tgl::knownPoints(sums);
     known &= extent.has_value();
     summed += extent.value_or(0);
@@ -350,7 +348,7 @@ void TileRanking::addTermStaging() {
   };
   SmallVector<ProductOperands> own = operandsOfBF16Terms(plan, products);
   for (auto [product, operands] : llvm::zip_equal(plan.products, own)) {
-    double points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce))).value_or(0);
+    double points = tgl::knownPoints(tgl::axesOfOp(tgl::ReduceOp(product.reduce))).value_or(0);
     ofRow += points * clocksOf(operands.a);
     ofColumn += points * clocksOf(operands.b);
   }

@@ -24,8 +24,6 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 /// A read that gives 0 where its element does not exist, or has no such place.
 static bool fillsWithZero(tgl::ReadOp read) {
   return !read.getFill() || matchPattern(read.getFill(), mlir::m_AnyZeroFloat()) ||
@@ -171,7 +169,7 @@ Matched<SmallVector<ProductOperands>> tegula::describeOperands(const Contraction
   if (!plan.element.isF32() && !isInteger)
     return Mismatch{"the sums are of f64, which tensor cores do not add up here", "", plan.op};
   SmallVector<ProductOperands> result;
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  tgl::AxesOp axes = tgl::axesOfOp(tgl::ParallelOp(plan.op));
   for (const ContractionProduct &product : plan.products) {
     tgl::ReduceOp reduce = product.reduce;
     ProductOperands operands{MmaType::TF32, describeSide(product.a), describeSide(product.b)};
@@ -185,7 +183,7 @@ Matched<SmallVector<ProductOperands>> tegula::describeOperands(const Contraction
     operands.isRounded = precision && precision != "f32";
     if (operands.isRounded)
       operands.a.terms = operands.b.terms = 1;
-    tgl::AxesOp summed = axesOfOp(reduce);
+    tgl::AxesOp summed = tgl::axesOfOp(reduce);
     chooseStaging(operands.a, product.a, operands.type, summed, axes, plan.rows);
     chooseStaging(operands.b, product.b, operands.type, summed, axes, plan.columns);
     auto map = [&](ContractionOperand &operand, const ContractionSide &side,
@@ -243,7 +241,7 @@ static bool hasElements(const ContractionPlan &plan, const ContractionOperand &o
   if (!operand.isPlain)
     return true;
   tgl::Invariance invariance = tgl::Invariance::of(tgl::ParallelOp(plan.op));
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  tgl::AxesOp axes = tgl::axesOfOp(tgl::ParallelOp(plan.op));
   return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(),
                       [&](tgl::IndexExprAttr dim) {
                         std::optional<int64_t> extent = dim.getExpr().asConstant();
@@ -268,14 +266,14 @@ bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> 
   bool isSingle = products.front().type == MmaType::TF32, areBytes = isBytes(products.front().type);
   return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
     auto &[product, operands] = both;
-    std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
+    std::optional<int64_t> points = tgl::knownPoints(tgl::axesOfOp(tgl::ReduceOp(product.reduce)));
     if (isSingle != (operands.type == MmaType::TF32) || areBytes != isBytes(operands.type))
       return false; // one division of labour for all
     bool areVectors =
         operands.a.staging == Staging::Vectors && operands.b.staging == Staging::Vectors;
     if (areBytes && !prepacked && !areVectors)
       return false; // copied as they are, or brought into order before
-    tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
+    tgl::AxesOp summed = tgl::axesOfOp(tgl::ReduceOp(product.reduce));
     bool isOrdered = prepacked && planPrepackedProduct(operands, product.reduce).order.padded;
     if (isSingle && (isSpread(product.a, product.reduce) || isSpread(product.b, product.reduce)))
       return false;
@@ -289,7 +287,7 @@ bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> 
 bool tegula::canUseBF16Terms(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
   return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
     auto &[product, operands] = both;
-    std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
+    std::optional<int64_t> points = tgl::knownPoints(tgl::axesOfOp(tgl::ReduceOp(product.reduce)));
     const ContractionOperand &exact = operands.a.isExact ? operands.a : operands.b,
                              &other = operands.a.isExact ? operands.b : operands.a;
     return operands.type == MmaType::TF32 && !operands.isRounded && !product.scales &&
@@ -301,12 +299,13 @@ bool tegula::canUseBF16Terms(const ContractionPlan &plan, ArrayRef<ProductOperan
 SmallVector<ProductOperands> tegula::operandsOfBF16Terms(const ContractionPlan &plan,
                                                          ArrayRef<ProductOperands> products) {
   SmallVector<ProductOperands> result(products);
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  tgl::AxesOp axes = tgl::axesOfOp(tgl::ParallelOp(plan.op));
   for (auto [product, operands] : llvm::zip_equal(plan.products, result)) {
     operands.type = MmaType::BF16;
     bool isRow = operands.a.isExact;
     chooseStaging(isRow ? operands.a : operands.b, isRow ? product.a : product.b, MmaType::BF16,
-                  axesOfOp(tgl::ReduceOp(product.reduce)), axes, isRow ? plan.rows : plan.columns);
+                  tgl::axesOfOp(tgl::ReduceOp(product.reduce)), axes,
+                  isRow ? plan.rows : plan.columns);
   }
   return result;
 }

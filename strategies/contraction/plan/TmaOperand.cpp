@@ -23,8 +23,6 @@ struct Dim {
 };
 } // namespace
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 /// The axes `group` of `op` as one dim of `offset`, where they are one.
 static std::optional<Dim> dimOf(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
                                 const tgl::ValueExpr &offset, tgl::PointsOf *pointsOf) {
@@ -54,7 +52,7 @@ std::optional<TmaOperand> tegula::planTmaOperand(const ContractionPlan &plan, tg
                                                  const ContractionSide &side,
                                                  ArrayRef<unsigned> lines, tgl::ReadOp read,
                                                  bool kMajor, tgl::PointsOf *pointsOf) {
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op)), summed = axesOfOp(reduce);
+  tgl::AxesOp axes = tgl::axesOfOp(tgl::ParallelOp(plan.op)), summed = tgl::axesOfOp(reduce);
   if (read.getFill())
     return std::nullopt;
   tgl::ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());

@@ -14,8 +14,6 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 int64_t KOrder::points(tgl::AxesOp summed) const {
   if (!padded)
     return tgl::knownPoints(summed).value_or(0);
@@ -115,7 +113,7 @@ static bool canBeKept(mlir::Type element, MmaType type) {
 
 std::optional<WindowOperand> tegula::planWindows(const ContractionOperand &operand, MmaType type,
                                                  tgl::ReduceOp reduce) {
-  auto summed = axesOfOp(reduce);
+  auto summed = tgl::axesOfOp(reduce);
   tgl::ReadOp read = operand.read;
   if (!operand.isPlain || !canBeKept(read.getTensorType().getElementType(), type) ||
       !tgl::knownPoints(summed))
@@ -133,7 +131,7 @@ std::optional<WindowOperand> tegula::planWindows(const ContractionOperand &opera
 
 PrepackedProduct tegula::planPrepackedProduct(const ProductOperands &operands,
                                               tgl::ReduceOp reduce) {
-  auto summed = axesOfOp(reduce);
+  auto summed = tgl::axesOfOp(reduce);
   PrepackedProduct prepacked;
   prepacked.order.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
   prepacked.b = planWindows(operands.b, operands.type, reduce);
@@ -204,7 +202,7 @@ static std::optional<SmallVector<unsigned>> walkedDims(const WindowOperand &wind
 std::optional<HaloTile> tegula::planHaloTile(const WindowOperand &window, tgl::ReadOp read,
                                              tgl::ReduceOp reduce, tgl::AxesOp axes,
                                              ArrayRef<unsigned> columns) {
-  auto summed = axesOfOp(reduce);
+  auto summed = tgl::axesOfOp(reduce);
   std::optional<SmallVector<unsigned>> dims = walkedDims(window, read, axes, columns);
   if (!dims || tgl::getAxisRange(summed, window.channelAxis).lo.asConstant() != 0)
     return std::nullopt;

@@ -25,8 +25,6 @@ static constexpr int64_t maxColumns = 256;
 static constexpr int64_t vectorBits = 128;
 static constexpr int64_t warpRows = 16, maxRows = 64;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 int64_t tegula::tileColumnsFor(int64_t points) {
   constexpr int64_t fewest = 16, line = 64;
   return points >= line ? alignTo(points, line)
@@ -43,7 +41,7 @@ namespace {
 /// Every method gives false, with a reason, where the nest is no such.
 class Planner : MatcherBase {
 public:
-  explicit Planner(tgl::ParallelOp op) : op(op), axes(axesOfOp(op)) { plan.op = op; }
+  explicit Planner(tgl::ParallelOp op) : op(op), axes(tgl::axesOfOp(op)) { plan.op = op; }
 
   Matched<FewRowsPlan> run() {
     if (find())
@@ -100,7 +98,7 @@ private:
 
   /// Points of an op's only axis: from 0 on; 0 where they are the tile's.
   std::optional<int64_t> spaceOfAxis(mlir::Operation *nest) {
-    tgl::AxesOp inner = axesOfOp(nest);
+    tgl::AxesOp inner = tgl::axesOfOp(nest);
     if (inner.getAxes().size() != 1)
       return std::nullopt;
     tgl::AxisRange range = tgl::getAxisRange(inner, 0);
@@ -147,7 +145,7 @@ private:
         if (!isInLoop || !takeProduct(nest, reduce, *space))
           return fail(reduce, describe(reduce) + " adds up no products of two tensors over the "
                                                  "tile or over a dim of known size");
-      } else if (!takeAccess(&inner, axesOfOp(nest).getAxes()[0], *space, !isInLoop)) {
+      } else if (!takeAccess(&inner, tgl::axesOfOp(nest).getAxes()[0], *space, !isInLoop)) {
         return false;
       }
     }
@@ -169,14 +167,14 @@ private:
         (*summed == 0) == (space == 0) || contraction->factors.size() != 2)
       return false;
     for (mlir::Operation &inner : reduce.getBody().front())
-      if (!takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *summed, false))
+      if (!takeAccess(&inner, tgl::axesOfOp(reduce).getAxes()[0], *summed, false))
         return false;
     FewRowsProduct product;
     product.reduce = reduce;
     product.nest = nest;
     product.reducesTile = *summed == 0;
     product.fixed = std::max(*summed, space);
-    BlockArgument columns = axesOfOp(nest).getAxes()[0];
+    BlockArgument columns = tgl::axesOfOp(nest).getAxes()[0];
     for (const tgl::Contraction::Factor &factor : contraction->factors) {
       if (factor.axes.contains(columns)) {
         if (product.b || !(product.b = readOf(factor.value)))
@@ -203,7 +201,7 @@ private:
         !reduce.getType().isF32() || !reduce.getReduced().getType().isF32())
       return fail(reduce, describe(reduce) + " is no sum, product, max or min over the tile");
     return llvm::all_of(reduce.getBody().front(), [&](mlir::Operation &inner) {
-      return takeAccess(&inner, axesOfOp(reduce).getAxes()[0], 0, false);
+      return takeAccess(&inner, tgl::axesOfOp(reduce).getAxes()[0], 0, false);
     });
   }
 
@@ -313,8 +311,8 @@ private:
     if (b.getFill() || isOwn(b.getTensor()) || !b.getExactExprs().empty())
       return fail(b, describe(b) + " has a fill, or is computed in the loop");
     // Lines in memory run along the axis that is not the tile's, both of keys and of values.
-    BlockArgument line = product.reducesTile ? axesOfOp(product.nest).getAxes()[0]
-                                             : axesOfOp(product.reduce).getAxes()[0];
+    BlockArgument line = product.reducesTile ? tgl::axesOfOp(product.nest).getAxes()[0]
+                                             : tgl::axesOfOp(product.reduce).getAxes()[0];
     int64_t vector = vectorBits / b.getTensorType().getElementType().getIntOrFloatBitWidth();
     if (!isInVectors(b, line, product.fixed, vector))
       return fail(b, "elements of " + describeTensor(b.getTensor()) + " are not read in runs of " +

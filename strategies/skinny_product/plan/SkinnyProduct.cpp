@@ -22,8 +22,6 @@ using tgl::ValueExpr;
 /// A lane takes four neighbours along the sum for each mma.sync, and has at most so many at a time.
 static constexpr int64_t leastVector = 4, mostVector = 32, usualVector = 16;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 namespace {
 /// The types of 16 bits of which a value is a number.
 struct Numbers {
@@ -32,7 +30,7 @@ struct Numbers {
 
 class Planner : MatcherBase {
 public:
-  explicit Planner(tgl::ParallelOp op) : op(op), axes(axesOfOp(op)) { plan.op = op; }
+  explicit Planner(tgl::ParallelOp op) : op(op), axes(tgl::axesOfOp(op)) { plan.op = op; }
 
   Matched<SkinnyProductPlan> run() {
     if (find())
@@ -230,7 +228,7 @@ private:
 
   bool takeNumbers(SkinnyFactors &one) {
     tgl::ReduceOp sum = one.reduce;
-    tgl::AxesOp summed = axesOfOp(sum);
+    tgl::AxesOp summed = tgl::axesOfOp(sum);
     if (sum.getFiltered())
       return failIfPacked(sum, describe(sum) + " has a condition");
     if (summed.getAxes().size() != 1)
@@ -278,7 +276,7 @@ private:
   /// So many that the packed numbers of a lane are 16 bytes, where they lie along the sum.
   int64_t vectorOf(const SkinnyFactors &one) {
     constexpr int64_t loadBits = 128;
-    BlockArgument k = axesOfOp(one.reduce).getAxes()[0];
+    BlockArgument k = tgl::axesOfOp(one.reduce).getAxes()[0];
     SetVector<mlir::Operation *> slice;
     collect(one.weight, slice);
     int64_t vector = mostVector;

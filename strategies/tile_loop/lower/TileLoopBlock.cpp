@@ -16,12 +16,10 @@ using namespace tegula;
 using mlir::BlockArgument;
 using tgl::ValueExpr;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 TileLoopBlock::TileLoopBlock(DeviceEmitter &emitter, const TileLoopPlan &plan,
                              const TileLoopShape &tile)
-    : e(emitter), b(emitter.b), plan(plan), tile(tile), axes(axesOfOp(tgl::ParallelOp(plan.op))),
-      rowAxis(axes.getAxes()[plan.row]) {
+    : e(emitter), b(emitter.b), plan(plan), tile(tile),
+      axes(tgl::axesOfOp(tgl::ParallelOp(plan.op))), rowAxis(axes.getAxes()[plan.row]) {
   isWarpSpecialized = tegula::isWarpSpecialized(plan, tile);
   numRowStages = rowStagesOf(plan, tile);
   layOut();
@@ -82,8 +80,8 @@ void TileLoopBlock::layOut() {
     return alignTo(lines, WgmmaSharedLayout::lineElements);
   };
   for (const TileLoopProduct &planned : plan.products) {
-    BlockArgument summed = axesOfOp(tgl::ReduceOp(planned.reduce)).getAxes()[0];
-    BlockArgument columnAxis = axesOfOp(tgl::ParallelOp(planned.nest)).getAxes()[0];
+    BlockArgument summed = tgl::axesOfOp(tgl::ReduceOp(planned.reduce)).getAxes()[0];
+    BlockArgument columnAxis = tgl::axesOfOp(tgl::ParallelOp(planned.nest)).getAxes()[0];
     int64_t fixed = tile.blockShare(planned.fixed);
     Product product{&planned,
                     std::nullopt,

@@ -28,13 +28,11 @@ static constexpr int64_t fragmentColumns = 8, maxColumns = 256, maxParts = 4;
 static constexpr int64_t vectorElements = 8;
 static constexpr int64_t lineElements = 64;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 namespace {
 /// Every method gives false, with a reason, where the nest is no such.
 class Planner : MatcherBase {
 public:
-  explicit Planner(tgl::ParallelOp op) : op(op), axes(axesOfOp(op)) { plan.op = op; }
+  explicit Planner(tgl::ParallelOp op) : op(op), axes(tgl::axesOfOp(op)) { plan.op = op; }
 
   Matched<TileLoopPlan> run() {
     if (find())
@@ -101,7 +99,7 @@ private:
 
   /// The points of an op's only axis: from 0 on, in eights; 0 where they are the tile's.
   std::optional<int64_t> spaceOfAxis(mlir::Operation *nest) {
-    tgl::AxesOp inner = axesOfOp(nest);
+    tgl::AxesOp inner = tgl::axesOfOp(nest);
     if (inner.getAxes().size() != 1)
       return std::nullopt;
     tgl::AxisRange range = tgl::getAxisRange(inner, 0);
@@ -119,7 +117,7 @@ private:
   /// A part of the tile, which each row may have its own of.
   bool isInTile(tgl::ReduceOp reduce) {
     auto tiles = reduce->getParentOfType<tgl::TilesOp>();
-    tgl::AxesOp own = axesOfOp(reduce);
+    tgl::AxesOp own = tgl::axesOfOp(reduce);
     if (!tiles || own.getAxes().size() != 1)
       return false;
     tgl::AxisRange range = tgl::getAxisRange(own, 0);
@@ -183,7 +181,8 @@ private:
                                   " adds up no products of two tensors over the tile "
                                   "or over a dim of known size (a multiple of 8, "
                                   "at most 1024)");
-      } else if (!isPlain(&inner) && !takeAccess(&inner, axesOfOp(nest).getAxes()[0], *space)) {
+      } else if (!isPlain(&inner) &&
+                 !takeAccess(&inner, tgl::axesOfOp(nest).getAxes()[0], *space)) {
         return fail(&inner, reasonAgainst(&inner));
       }
     }
@@ -197,15 +196,15 @@ private:
         (*summed == 0) == (space == 0) || contraction->factors.size() != 2)
       return false;
     for (mlir::Operation &inner : reduce.getBody().front())
-      if (!isPlain(&inner) &&
-          (isa<tgl::WriteOp>(inner) || !takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *summed)))
+      if (!isPlain(&inner) && (isa<tgl::WriteOp>(inner) ||
+                               !takeAccess(&inner, tgl::axesOfOp(reduce).getAxes()[0], *summed)))
         return false;
     TileLoopProduct product;
     product.reduce = reduce;
     product.nest = nest;
     product.reducesTile = *summed == 0;
     product.fixed = std::max(*summed, space);
-    BlockArgument columns = axesOfOp(nest).getAxes()[0];
+    BlockArgument columns = tgl::axesOfOp(nest).getAxes()[0];
     for (const tgl::Contraction::Factor &factor : contraction->factors) {
       if (factor.axes.contains(columns)) {
         if (product.b || !(product.b = factor.value.getDefiningOp<tgl::ReadOp>()))
@@ -241,8 +240,8 @@ private:
                               " runs over an index that is neither the tile's nor of "
                               "a known size (a multiple of 8, at most 256)");
     for (mlir::Operation &inner : reduce.getBody().front())
-      if (!isPlain(&inner) &&
-          (isa<tgl::WriteOp>(inner) || !takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *space)))
+      if (!isPlain(&inner) && (isa<tgl::WriteOp>(inner) ||
+                               !takeAccess(&inner, tgl::axesOfOp(reduce).getAxes()[0], *space)))
         return fail(&inner, reasonAgainst(&inner));
     return true;
   }
@@ -362,8 +361,8 @@ private:
                   describe(product.b) + " has a fill or a condition, or is computed in the loop");
     product.isBF16 = element.isBF16();
     product.terms = element.isF32() ? 2 : 1;
-    BlockArgument summed = axesOfOp(product.reduce).getAxes()[0],
-                  columns = axesOfOp(product.nest).getAxes()[0];
+    BlockArgument summed = tgl::axesOfOp(product.reduce).getAxes()[0],
+                  columns = tgl::axesOfOp(product.nest).getAxes()[0];
     tgl::AxisRange rows = tgl::getAxisRange(axes, plan.row);
     std::optional<int64_t> low = plan.tiles.getLowExpr().asConstant();
     auto find = [&](tgl::ReadOp read, BlockArgument own, std::optional<int64_t> ownLow,
@@ -436,8 +435,8 @@ static const int64_t maxSharedBytes = TargetInfo::gpu(90, true).sharedBytes;
 static ValueExpr placeInTile(const TileLoopProduct &product, mlir::Value ofTile,
                              mlir::Value other) {
   tgl::ReadOp read = product.b;
-  mlir::Value summed = axesOfOp(product.reduce).getAxes()[0],
-              columns = axesOfOp(product.nest).getAxes()[0];
+  mlir::Value summed = tgl::axesOfOp(product.reduce).getAxes()[0],
+              columns = tgl::axesOfOp(product.nest).getAxes()[0];
   return tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs())
       .substitute([&](mlir::Value used) -> std::optional<ValueExpr> {
         if (used != summed && used != columns)
@@ -457,8 +456,8 @@ static bool shareTiles(const TileLoopProduct &one, const TileLoopProduct &other,
                        ? one.bKMajor == other.bKMajor
                        : one.bKMajor != one.reducesTile && other.bKMajor != other.reducesTile &&
                              tile.columns == lineElements;
-  mlir::Value ofTile = axesOfOp(one.reducesTile ? one.reduce : one.nest).getAxes()[0],
-              fixed = axesOfOp(one.reducesTile ? one.nest : one.reduce).getAxes()[0];
+  mlir::Value ofTile = tgl::axesOfOp(one.reducesTile ? one.reduce : one.nest).getAxes()[0],
+              fixed = tgl::axesOfOp(one.reducesTile ? one.nest : one.reduce).getAxes()[0];
   return sameLines && placeInTile(one, ofTile, fixed) == placeInTile(other, ofTile, fixed);
 }
 
@@ -576,7 +575,7 @@ int64_t tegula::columnsAtOnce(const TileLoopPlan &plan, const TileLoopShape &til
 /// Blocks of clusters of so many.
 static SmallVector<TileLoopShape> rankWithClusters(const TileLoopPlan &plan,
                                                    int64_t clusterBlocks) {
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  tgl::AxesOp axes = tgl::axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::plannedPoints(axes, plan.batch);
   int64_t warpgroups =
       divideCeil(rows, 128) * batch * clusterBlocks >= device::multiprocessors && rows > 64 ? 2 : 1;
@@ -605,7 +604,7 @@ SmallVector<TileLoopShape> tegula::rankTileLoopShapes(const TileLoopPlan &plan, 
     return SmallVector<TileLoopShape>();
   };
   constexpr int64_t fewest = 16;
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  tgl::AxesOp axes = tgl::axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row});
   std::optional<int64_t> batch = tgl::plannedPoints(axes, plan.batch);
   if (!tgl::Invariance::of(tgl::ParallelOp(plan.op)).isFree()) {

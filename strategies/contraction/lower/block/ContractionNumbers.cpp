@@ -27,13 +27,11 @@ static constexpr int64_t tmaRaster = 16;
 /// A persistent block has a bit for each of its tiles.
 static constexpr int64_t maxTiles = 8 * TileMemory::flaggedTilesBytes;
 
-static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
-
 ContractionNumbers::ContractionNumbers(const EmitterOptions &options, const ContractionPlan &plan,
                                        const TensorTile &tile, ArrayRef<ProductOperands> products,
                                        std::optional<TileRange> range)
     : options(options), plan(plan), tile(tile), range(range), products(products),
-      axes(axesOfOp(tgl::ParallelOp(plan.op))), memory(tile, products, options.target) {
+      axes(tgl::axesOfOp(tgl::ParallelOp(plan.op))), memory(tile, products, options.target) {
   wgmmaProducts = usesBF16Terms() ? operandsOfBF16Terms(plan, products) : this->products;
   for (ProductOperands &product : this->products)
     if (product.type == MmaType::F8 && !usesWgmma() &&
@@ -175,8 +173,8 @@ IndexExpr ContractionNumbers::largestNumber() const {
        {ArrayRef(plan.batch), ArrayRef(plan.rows), ArrayRef(plan.columns)})
     add(axes, group);
   for (const ContractionProduct &product : plan.products)
-    add(axesOfOp(product.reduce),
-        to_vector(seq<unsigned>(0, axesOfOp(product.reduce).getAxes().size())));
+    add(tgl::axesOfOp(product.reduce),
+        to_vector(seq<unsigned>(0, tgl::axesOfOp(product.reduce).getAxes().size())));
   return largest;
 }
 
