@@ -82,57 +82,69 @@ void RuntimeChecks::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subs
   unsigned site = sites.size() - 1;
   if (e.lanes && e.lanes->mask)
     bad = e.emitAnd(bad, e.lanes->mask);
-  if (together && together->conditions == e.conditions && !isDefect && !e.isVector(bad)) {
-    together->checks.push_back({bad, site, emitOffender(subscripts, type, nullptr)});
+  if (together && together->conditions == e.conditions && !isDefect) {
+    together->checks.push_back({bad, site, emitOffender(subscripts, type)});
+    if (together->checks.size() == together->most)
+      reportWaiting();
     return;
   }
-  Value *any = e.isVector(bad) ? b.CreateOrReduce(bad) : bad;
-  e.emitIf(any, [&] {
-    Value *lane = nullptr;
-    if (auto *vector = dyn_cast<FixedVectorType>(bad->getType())) {
-      Value *bits = b.CreateBitCast(bad, b.getIntNTy(vector->getNumElements()));
-      lane = b.CreateIntrinsic(bits->getType(), Intrinsic::cttz, {bits, b.getTrue()});
-      lane = b.CreateZExtOrTrunc(lane, b.getInt32Ty());
-    }
-    Value *offender = emitOffender(subscripts, type, lane);
+  e.emitIf(e.isVector(bad) ? b.CreateOrReduce(bad) : bad, [&] {
+    Value *offender = ofFirstLane(bad, emitOffender(subscripts, type));
     if (isDefect) // counts more than what data does
       b.CreateStore(b.getInt32(0), record);
     leave(b.getInt32(site), offender);
   });
 }
 
-Value *RuntimeChecks::emitOffender(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type,
-                                   Value *lane) {
+Value *RuntimeChecks::emitOffender(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
   Value *offender = e.i64(0);
   for (auto [subscript, dim] :
        reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
     if (staysWithin(subscript, dim.getExpr()))
       continue;
-    Value *value = e.emitIndex(subscript);
-    assert((!e.isVector(value) || lane) &&
-           "a subscript that was compared varies no more than the comparison");
-    if (e.isVector(value))
-      value = b.CreateExtractElement(value, lane);
-    Value *outside = b.CreateICmpUGE(value, e.emitSize(dim.getExpr()));
-    offender = b.CreateSelect(outside, value, offender);
+    Value *compared[] = {e.emitIndex(subscript), e.emitSize(dim.getExpr())};
+    e.align(compared);
+    Value *chosen[] = {b.CreateICmpUGE(compared[0], compared[1]), compared[0], offender};
+    e.align(chosen);
+    offender = b.CreateSelect(chosen[0], chosen[1], chosen[2]);
   }
   return offender;
 }
 
-void RuntimeChecks::reportTogether(function_ref<void()> body) {
-  std::optional<Together> outer = std::exchange(together, Together{e.conditions, {}});
+Value *RuntimeChecks::ofFirstLane(Value *bad, Value *value) {
+  if (!e.isVector(value))
+    return value;
+  auto *vector = cast<FixedVectorType>(e.splat(bad)->getType());
+  Value *bits = b.CreateBitCast(e.splat(bad), b.getIntNTy(vector->getNumElements()));
+  Value *lane = b.CreateIntrinsic(bits->getType(), Intrinsic::cttz, {bits, b.getTrue()});
+  return b.CreateExtractElement(value, b.CreateZExtOrTrunc(lane, b.getInt32Ty()));
+}
+
+void RuntimeChecks::reportTogether(function_ref<void()> body, size_t most) {
+  if (together && together->conditions == e.conditions) // with those around
+    return body();
+  std::optional<Together> outer = std::exchange(together, Together{e.conditions, most, {}});
   body();
-  SmallVector<Waiting> checks = std::exchange(together, std::move(outer))->checks;
+  reportWaiting();
+  together = std::move(outer);
+}
+
+void RuntimeChecks::reportWaiting() {
+  SmallVector<Waiting> checks = std::exchange(together->checks, {});
   if (checks.empty())
     return;
-  Value *any = checks.front().bad;
-  for (const Waiting &check : drop_begin(checks))
-    any = b.CreateOr(any, check.bad);
+  SmallVector<Value *> bad;
+  for (const Waiting &check : checks)
+    bad.push_back(e.isVector(check.bad) ? b.CreateOrReduce(check.bad) : check.bad);
+  Value *any = bad.front();
+  for (Value *one : drop_begin(bad))
+    any = b.CreateOr(any, one);
   e.emitIf(any, [&] {
-    Value *site = b.getInt32(checks.back().site), *offender = checks.back().offender;
-    for (const Waiting &check : drop_begin(reverse(checks))) {
-      site = b.CreateSelect(check.bad, b.getInt32(check.site), site);
-      offender = b.CreateSelect(check.bad, check.offender, offender);
+    Value *site = nullptr, *offender = nullptr;
+    for (auto [one, check] : reverse(zip_equal(bad, checks))) {
+      Value *number = b.getInt32(check.site), *value = ofFirstLane(check.bad, check.offender);
+      site = site ? b.CreateSelect(one, number, site) : number;
+      offender = offender ? b.CreateSelect(one, value, offender) : value;
     }
     leave(site, offender);
   });

@@ -51,9 +51,10 @@ public:
   /// and the offending subscript.
   void report(llvm::Value *bad, ErrorSite site, llvm::ArrayRef<tgl::ValueExpr> subscripts,
               tgl::TglTensorType type);
-  /// Emits `body`. Its checks of single elements that are reached whenever it is report together
-  /// behind it: with a branch for each, what they let be loaded would wait for one another.
-  void reportTogether(llvm::function_ref<void()> body);
+  /// Emits `body`. Its checks that are reached whenever it is report together behind it: with a
+  /// branch for each, what they let be loaded would wait for one another. `most` of them do at a
+  /// time: what is reported stays in registers.
+  void reportTogether(llvm::function_ref<void()> body, size_t most = 16);
   /// Reports the element of a tensor where `bad` (i1) holds: `what` says what is wrong with it.
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
                      llvm::StringRef what);
@@ -70,7 +71,7 @@ public:
   }
 
 private:
-  /// A check whose report comes later.
+  /// A check whose report comes later: a scalar, or of the lanes of a vector.
   struct Waiting {
     llvm::Value *bad;
     unsigned site;
@@ -79,6 +80,7 @@ private:
   /// Those of a body that is reached under so many conditions.
   struct Together {
     unsigned conditions;
+    size_t most;
     llvm::SmallVector<Waiting> checks;
   };
 
@@ -90,9 +92,11 @@ private:
 
   /// Whether nothing has to be compared, since the loops around keep the subscript inside.
   bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
-  /// The first of the subscripts that is outside of its dim, in `lane` where they are vectors.
-  llvm::Value *emitOffender(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type,
-                            llvm::Value *lane);
+  /// The first of the subscripts that is outside of its dim.
+  llvm::Value *emitOffender(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
+  /// Of the first lane that is bad; of a scalar, the value.
+  llvm::Value *ofFirstLane(llvm::Value *bad, llvm::Value *value);
+  void reportWaiting();
   /// Fills the error record, if nobody has.
   void leave(llvm::Value *site, llvm::Value *value);
 };

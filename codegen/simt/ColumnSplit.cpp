@@ -275,9 +275,12 @@ Accumulator ColumnSplit::emitReduce(tgl::ReduceOp op) {
     SmallVector<Value *> sum =
         e.emitLoop(from, to, e.i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
           Accumulator accumulator(now.begin(), now.end());
-          for (int64_t own = 0; own < termsAtOnce; ++own)
-            accumulator = term(b.CreateNSWAdd(b.CreateNSWAdd(at, slice), e.i64(own * columnSplit)),
-                               std::move(accumulator));
+          e.checks.reportTogether([&] {
+            for (int64_t own = 0; own < termsAtOnce; ++own)
+              accumulator =
+                  term(b.CreateNSWAdd(b.CreateNSWAdd(at, slice), e.i64(own * columnSplit)),
+                       std::move(accumulator));
+          });
           return SmallVector<Value *>(accumulator);
         });
     return Accumulator(sum.begin(), sum.end());

@@ -96,13 +96,15 @@ void tegula::emitColumnsTogether(DeviceEmitter &e, ArrayRef<tgl::ReduceOp> toget
     return results;
   };
   auto terms = [&](Value *from, int64_t count, SmallVector<Value *> all) {
-    for (int64_t term = 0; term < count; ++term) {
-      Value *at = b.CreateNSWAdd(low, b.CreateNSWAdd(from, e.i64(term)));
-      all = forEach(all, [&](unsigned, tgl::ReduceOp op, Accumulator before) {
-        e.values[axisOf(op)] = at;
-        return e.emitReducePoint(op, std::move(before));
-      });
-    }
+    e.checks.reportTogether([&] {
+      for (int64_t term = 0; term < count; ++term) {
+        Value *at = b.CreateNSWAdd(low, b.CreateNSWAdd(from, e.i64(term)));
+        all = forEach(all, [&](unsigned, tgl::ReduceOp op, Accumulator before) {
+          e.values[axisOf(op)] = at;
+          return e.emitReducePoint(op, std::move(before));
+        });
+      }
+    });
     return all;
   };
   auto part = [&](Value *from, int64_t count) {

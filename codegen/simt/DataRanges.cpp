@@ -75,16 +75,18 @@ SmallVector<Value *> tegula::distributeRange(DeviceEmitter &e, ArrayRef<tgl::Red
   SmallVector<Value *> carried = e.emitLoop(
       e.thread, count, e.i64(team * ahead), inits, [&](Value *first, ArrayRef<Value *> now) {
         SmallVector<Value *> part(start);
-        for (unsigned round = 0; round < ahead; ++round) {
-          Value *number = first, *exists = nullptr;
-          if (round) {
-            number = b.CreateNSWAdd(first, e.i64(round * team));
-            exists = b.CreateICmpSLT(number, count);
-            number =
-                b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateNSWSub(count, e.i64(1)));
+        e.checks.reportTogether([&] {
+          for (unsigned round = 0; round < ahead; ++round) {
+            Value *number = first, *exists = nullptr;
+            if (round) {
+              number = b.CreateNSWAdd(first, e.i64(round * team));
+              exists = b.CreateICmpSLT(number, count);
+              number =
+                  b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateNSWSub(count, e.i64(1)));
+            }
+            part = body(number, exists, part);
           }
-          part = body(number, exists, part);
-        }
+        });
         SmallVector<Value *> next, lost;
         ArrayRef<Value *> before = now, added = part;
         size_t error = start.size();

@@ -304,7 +304,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
       emitNest(axes, inner, [&] {
         transposes->isPlanned() ? transposes->emit(op)
         : windows->isPlanned()  ? windows->emit(op)
-                                : emitBlock(op.getBody().front());
+                                : checks.reportTogether([&] { emitBlock(op.getBody().front()); });
         if (!perThread && shape.cluster == 1)
           barrier(); // what is shared is used again for the next point
       });

@@ -92,10 +92,12 @@ Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
     return lanes ? splatAccumulator(*this, op, std::move(start), lanes->width) : start;
   };
   auto terms = [&](Value *from, int64_t count, Accumulator accumulator) {
-    for (int64_t term = 0; term < count; ++term) {
-      values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, b.CreateNSWAdd(from, i64(term)));
-      accumulator = emitReducePoint(op, std::move(accumulator));
-    }
+    checks.reportTogether([&] {
+      for (int64_t term = 0; term < count; ++term) {
+        values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, b.CreateNSWAdd(from, i64(term)));
+        accumulator = emitReducePoint(op, std::move(accumulator));
+      }
+    });
     return accumulator;
   };
   auto part = [&](Value *from, int64_t count) {
@@ -170,9 +172,11 @@ Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   Accumulator accumulator = initialAccumulator(*this, op);
   if (lanes)
     accumulator = splatAccumulator(*this, op, std::move(accumulator), lanes->width);
-  for (int64_t point = 0; point < *points; ++point)
-    setAxes(nest, all, i64(point), std::nullopt,
-            [&] { accumulator = emitReducePoint(op, std::move(accumulator)); });
+  checks.reportTogether([&] {
+    for (int64_t point = 0; point < *points; ++point)
+      setAxes(nest, all, i64(point), std::nullopt,
+              [&] { accumulator = emitReducePoint(op, std::move(accumulator)); });
+  });
   return accumulator;
 }
 

@@ -131,8 +131,10 @@ SmallVector<Value *> DeviceEmitter::distribute(Value *count, ArrayRef<Value *> i
       carried =
           emitLoop(thread, whole, i64(step), carried, [&](Value *number, ArrayRef<Value *> now) {
             SmallVector<Value *> results(now);
-            for (unsigned round = 0; round < ahead; ++round)
-              results = body(b.CreateNSWAdd(number, i64(round * team)), nullptr, results);
+            checks.reportTogether([&] {
+              for (unsigned round = 0; round < ahead; ++round)
+                results = body(b.CreateNSWAdd(number, i64(round * team)), nullptr, results);
+            });
             return results;
           });
       first = b.CreateNSWAdd(thread, whole);

@@ -12,6 +12,7 @@
 #include "ir/tgl/TglUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include <limits>
 
 using namespace llvm;
 using namespace tegula;
@@ -86,6 +87,10 @@ void TileEmitter::emitPoint(mlir::Block &point) {
 }
 
 void TileEmitter::emitTileOp(mlir::Operation *op) {
+  // Elements of a lane have few places that data choose in common, however many they are.
+  auto emitTogether = [&](function_ref<void()> emit) {
+    checks.reportTogether(emit, std::numeric_limits<size_t>::max());
+  };
   TypeSwitch<mlir::Operation *>(op)
       .Case([&](tile::SpanOp span) {
         spans[span] = {emitIndex(span.getBaseExpr()), emitIndex(span.getEndExpr()), span.isFull()};
@@ -113,20 +118,20 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
           async::publish(b);
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
       })
-      .Case([&](tile::MmaOp mma) { checks.reportTogether([&] { emitMma(mma); }); })
+      .Case([&](tile::MmaOp mma) { emitTogether([&] { emitMma(mma); }); })
       .Case([&](tile::AwaitProductsOp wait) {
         async::awaitProducts(b, parts[wait.getSums()].front());
       })
       .Case([&](tile::ReadyOp ready) {
         parts[ready] = async::readProducts(b, parts[ready.getSums()]);
       })
-      .Case([&](tile::MapOp map) { checks.reportTogether([&] { emitMap(map); }); })
+      .Case([&](tile::MapOp map) { emitTogether([&] { emitMap(map); }); })
       .Case([&](tile::OperandOp operand) {
         tile::FragmentLayout layout = operand.getType().getFragments();
         if (!layout || !layout.isSliced()) // else where it is multiplied
-          checks.reportTogether([&] { emitOperand(operand); });
+          emitTogether([&] { emitOperand(operand); });
       })
-      .Case([&](tile::VectorsOp vectors) { checks.reportTogether([&] { emitVectors(vectors); }); })
+      .Case([&](tile::VectorsOp vectors) { emitTogether([&] { emitVectors(vectors); }); })
       .Case([&](tile::SumWarpsOp sum) { emitSumWarps(sum); })
       .Case([&](tile::InitOp init) { emitInit(init); })
       .Case([&](tile::ReduceOp reduce) { emitStateReduce(reduce); })
