@@ -11,7 +11,7 @@ if ! kill -s INT "$pid"; then
   echo "the command ended by itself"
   exit 1
 fi
-(sleep 20; kill -KILL "$pid") 2> /dev/null &
+(sleep 20; kill -KILL "$pid") > /dev/null 2>&1 & # lit waits for whoever has its pipes
 watch=$!
 wait "$pid"
 code=$?

@@ -8,7 +8,7 @@ pid=$!
 exec 3> "$folder/pipe" # open for writing: the reader starts, and waits
 sleep 1
 kill -s "$1" "$pid"
-(sleep 20; kill -KILL "$pid") 3>&- 2> /dev/null &
+(sleep 20; kill -KILL "$pid") 3>&- > /dev/null 2>&1 & # lit waits for whoever has its pipes
 wait "$pid"
 code=$?
 kill $! 2> /dev/null
