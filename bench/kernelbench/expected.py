@@ -3,9 +3,8 @@
 
     bench/kernelbench/expected.py --root=KernelBench --times=docs/results/h200-times-612e7ad.md --machine=h200 [--level=1,2] [--only=19]
 
---times is a page of `tegula-eval time`. No device is needed: the compiler is asked, not run. No rate of the model was chosen on these
-tasks (docs/design/expected-times.md). Prints a line for each task, the worst estimate first, which share of them is within 25 % and
-within a factor of 2, and which tasks have no expected time, with the reason.
+--times is a page of `tegula-eval time`. No device is needed: the compiler is asked, not run. Prints a line for each task, the worst estimate first, which share of them is within 25 % and
+within a factor of 2, and which tasks have no expected time, with the reason: exit code 4 where there are some.
 """
 import argparse
 import concurrent.futures
@@ -47,16 +46,23 @@ def sizes_of(parameters, tensors):
     return found
 
 
-def command_of(task, program, options):
-    """`tegula compile` of the task's program. Raises what the task or the program raises."""
+def bound(parameters, source):
+    """What the module gives the program's parameters: tensors have shapes alone, but where the module asks for numbers."""
     import torch
-    from tegula_eval.program import runner
     from tegula_eval.program.binding import bind
     from tegula_eval.rule.reference import make_case
-    with torch.device("meta"):
-        case = make_case(task.source(), 0, device="meta")
+    try:
+        with torch.device("meta"):
+            return bind(parameters, make_case(source, 0, device="meta"))
+    except RuntimeError:
+        return bind(parameters, make_case(source, 0))
+
+
+def command_of(task, program, options):
+    """`tegula compile` of the task's program. Raises what the task or the program raises."""
+    from tegula_eval.program import runner
     parameters = runner.Program(program.read_text()).parameters
-    binding = bind(parameters, case)
+    binding = bound(parameters, task.source())
     command = [str(options.tegula), "compile", str(program), "--target=sm_90a", f"--machine={options.machine}", "--why=json"]
     if sizes := sizes_of(parameters, binding.tensors):
         command += ["-d", ",".join(f"{name}={size}" for name, size in sizes.items())]
@@ -92,6 +98,7 @@ def main(given=None):
     os.environ.setdefault("TEGULA_LIBRARY", str(options.build.resolve() / "lib/libtegula.so"))
     from real.expected import distribution, expected_of
     from tegula_eval.program.binding import BindingError
+    from tegula_eval.program.runner import Refused
     from tegula_eval.rule.tasks import TaskError, find_tasks
     times, failed, asked, rows = measured(options.times), [], [], []
     for task in find_tasks(options.root, options.level, options.only):
@@ -99,7 +106,7 @@ def main(given=None):
             continue
         try:
             asked.append((task.key, command_of(task, options.programs / f"{task.key}.tgl", options)))
-        except (TaskError, BindingError, RuntimeError) as error:  # a module that needs numbers, which no meta tensor has
+        except (TaskError, BindingError, Refused) as error:
             failed.append(f"{task.key}: {error}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, future in [(name, pool.submit(ask, command)) for name, command in asked]:
@@ -120,7 +127,7 @@ def main(given=None):
     near, twice = distribution([row[0] for row in rows])
     print(f"\n{len(rows)} tasks on {options.machine}: {near:.0%} within 25 %, {twice:.0%} within a factor of 2; {len(failed)} without")
     print("\n".join(failed))
-    return 0
+    return 4 if failed else 0
 
 
 if __name__ == "__main__":

@@ -77,10 +77,10 @@ private:
     unsigned site;
     llvm::Value *offender;
   };
-  /// Those of a body that is reached under so many conditions.
+  /// The waiting checks of a body.
   struct Together {
-    unsigned conditions;
-    size_t most;
+    unsigned conditions; ///< around the body: checks under more of them report at once
+    size_t most;         ///< checks that wait at a time
     llvm::SmallVector<Waiting> checks;
   };
 
@@ -94,8 +94,9 @@ private:
   bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
   /// The first of the subscripts that is outside of its dim.
   llvm::Value *emitOffender(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
-  /// Of the first lane that is bad; of a scalar, the value.
+  /// The value in the first lane that is bad; a scalar as it is.
   llvm::Value *ofFirstLane(llvm::Value *bad, llvm::Value *value);
+  /// Emits the report of the checks that wait.
   void reportWaiting();
   /// Fills the error record, if nobody has.
   void leave(llvm::Value *site, llvm::Value *value);

@@ -119,10 +119,7 @@ static bool isUsedInSteps(tgl::TempOp temp) {
   });
 }
 
-/// The temporary's type in shared memory. Threads side by side that each read another row of a
-/// whole number of lines would all ask the same bank: a row is then a bank longer. What is more
-/// than read and written by elements, as a sort does, has its rows as they are.
-static tgl::TglTensorType typeInShared(tgl::TempOp temp) {
+tgl::TglTensorType tegula::typeInShared(tgl::TempOp temp) {
   constexpr int64_t lineBytes = 128, bankBytes = 4;
   tgl::TglTensorType type = temp.getTensor().getType();
   if (type.getRank() < 2 || isPacked(type.getElementType()))

@@ -20,6 +20,11 @@ namespace tegula {
 
 class DeviceEmitter;
 
+/// The temporary's type in shared memory. Threads side by side that each read another row of a
+/// whole number of lines would all ask the same bank: a row is then a bank longer. A temporary that
+/// is more than read and written by elements, as by a sort, has its rows as they are.
+tgl::TglTensorType typeInShared(tgl::TempOp temp);
+
 class PrivateTemporaries {
 public:
   explicit PrivateTemporaries(DeviceEmitter &e);

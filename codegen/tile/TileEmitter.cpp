@@ -87,7 +87,7 @@ void TileEmitter::emitPoint(mlir::Block &point) {
 }
 
 void TileEmitter::emitTileOp(mlir::Operation *op) {
-  // Elements of a lane have few places that data choose in common, however many they are.
+  // All checks of an op wait: most compare the same few numbers, which LLVM finds.
   auto emitTogether = [&](function_ref<void()> emit) {
     checks.reportTogether(emit, std::numeric_limits<size_t>::max());
   };

@@ -111,32 +111,3 @@ double tegula::bytesOfPoints(const ThreadAccess &access,
   double bytes = bytesOf(access), line = std::max(run, access.elements) * bytes;
   return elements * bytes * std::max(1.0, sectorBytes / line);
 }
-
-TglTensorType tegula::typeInShared(mlir::Value tensor) {
-  constexpr int64_t lineBytes = 128, bankBytes = 4;
-  auto type = cast<TglTensorType>(tensor.getType());
-  if (type.getRank() < 2)
-    return type;
-  std::optional<int64_t> row = type.getDims().back().getExpr().asConstant();
-  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
-  if (!bytes || !row || *row < 1 || *row * bytes % lineBytes)
-    return type;
-  bool meets = any_of(tensor.getUsers(), [&](mlir::Operation *user) {
-    auto read = dyn_cast<ReadOp>(user);
-    auto write = dyn_cast<WriteOp>(user);
-    auto around = user->getParentOfType<ParallelOp>();
-    if ((!read && !write) || !around || around->isAncestor(tensor.getDefiningOp()) ||
-        around.getAxes().empty())
-      return false;
-    ValueExpr offset =
-        elementOffset(type, read ? read.getSubscriptExprs() : write.getSubscriptExprs());
-    std::optional<int64_t> step = stepAlong(offset, around.getAxes().back());
-    return step && *step && *step % *row == 0;
-  });
-  if (!meets)
-    return type;
-  SmallVector<IndexExprAttr> dims(type.getDims());
-  dims.back() = IndexExprAttr::get(type.getContext(),
-                                   IndexExpr(*row + std::max<int64_t>(1, bankBytes / bytes)));
-  return TglTensorType::get(type.getContext(), dims, type.getElementType());
-}

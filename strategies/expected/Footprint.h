@@ -32,24 +32,22 @@ struct ThreadAxis {
 };
 
 inline constexpr double sectorBytes = 32, threadsOfWarp = 32;
+/// Multiprocessors of an H100 or H200, for which the walk counts.
+inline constexpr double multiprocessors = 132;
 
-/// What the threads of a warp ask for together.
 /// Bytes of caches of an H100 or H200: what the first-level cache of a multiprocessor keeps of what
 /// its blocks take; the second-level cache, each half of which has what its multiprocessors read.
 struct CacheSize {
   static constexpr double first = 200e3, second = 50e6, half = second / 2;
 };
 
+/// What the threads of a warp ask for together.
 struct WarpAccess {
   double sectors = 0;
   double lines = 0; ///< of 128 bytes, for each of which the first-level cache takes a cycle
   double turns = 1; ///< of shared memory, which gives a word of each of 32 banks at a time
   double words = 1; ///< of 4 bytes, the first of each thread: those that differ
 };
-
-/// The type of a temporary in shared memory, as codegen/simt/PrivateTemporaries.cpp has it: rows of
-/// whole lines whose first elements neighbours of a nest walk along are a bank longer.
-tgl::TglTensorType typeInShared(mlir::Value tensor);
 
 /// Whether data have a part in an expression.
 bool usesData(const tgl::ValueExpr &expr);

@@ -140,7 +140,7 @@ double tegula::quotientInstructions(const ValueExpr &subscript) {
              : 0;
 }
 
-/// Of the address, where it is not a constant apart from another.
+/// Instructions of an address that is not a constant apart from another.
 static constexpr double ofAddress = 1.5;
 
 double tegula::addressInstructions(ReadOp read) {

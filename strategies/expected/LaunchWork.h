@@ -59,7 +59,7 @@ struct LaunchWork {
   std::optional<double> clocks;
   /// Products of tiles that the strategy does not skip, as a share of all.
   double computed = 1;
-  /// Of tile loops: 1 where lanes and tensor cores of a block take turns.
+  /// 1 where lanes and tensor cores of a tile loop's block take turns.
   double takesTurns = 0;
   bool isEstimate = false;
 

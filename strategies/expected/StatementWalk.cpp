@@ -287,7 +287,7 @@ double StatementWalk::visitPlain(mlir::Operation &op, double begin) {
   // What varies along no axis is computed before.
   if (!own)
     return begin;
-  // Of places in a tile, which is written out, numbers are constants.
+  // A tile is written out: numbers that its places give are constants.
   bool isOfAxes = !isGeneral && op.getNumResults() == 1 &&
                   op.getResult(0).getType().isIntOrIndex() &&
                   all_of(op.getOperands(), [&](mlir::Value operand) {
@@ -326,7 +326,7 @@ double StatementWalk::neighboursOf(mlir::ValueRange operands) const {
   return std::max(all, 1.0);
 }
 
-/// The same of an element whose subscripts are quotients, as k // 32.
+/// Neighbours that read one element, as its subscripts are quotients such as k // 32.
 double StatementWalk::neighboursOf(ReadOp read) const {
   constexpr int64_t most = 64;
   if (isGeneral || levels.empty())

@@ -18,7 +18,7 @@ using namespace llvm;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// Of the bound for the largest of several normal numbers, what their largest is expected to reach.
+/// The share of the bound for the largest of several normal numbers that it is expected to reach.
 static constexpr double expectedShare = 0.65;
 
 /// Turns of a thread that do not depend on each other: those that are written out, or taken

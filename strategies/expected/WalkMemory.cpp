@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/simt/NestShape.h"
+#include "codegen/simt/PrivateTemporaries.h"
 #include "ir/tgl/TglShapes.h"
 #include "strategies/expected/Instructions.h"
 #include "strategies/expected/StatementWalk.h"
@@ -84,7 +85,6 @@ double StatementWalk::pointsInBlock(mlir::Value value) const {
 
 /// How often blocks ask the second-level cache for what a block takes, where that varies so.
 double StatementWalk::blocksThatAsk(double bytesOfBlock, Levels own) const {
-  constexpr double multiprocessors = 132;
   double blocks = std::max(1.0, threadsInAll() / threads.block), others = 1, alike = 1;
   bool isLast = true;
   auto axes = cast<AxesOp>(ParallelOp(statement).getOperation());
@@ -198,7 +198,8 @@ double StatementWalk::access(mlir::Operation *op, mlir::Value tensor, ThreadAcce
     return 0;
   countQuotients(access);
   if (place == Place::Shared)
-    access.type = typeInShared(tensor);
+    if (auto temp = tensor.getDefiningOp<TempOp>())
+      access.type = typeInShared(temp);
   ValueExpr offset = elementOffset(access.type, access.subscripts);
   std::optional<int64_t> step = lane ? stepAlong(offset, lane) : std::nullopt;
   double each = lanes == 1 || step == 1 ? 1 : lanes;

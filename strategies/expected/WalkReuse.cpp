@@ -23,7 +23,7 @@ using namespace tegula::tgl;
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The same for reads of all of a row at the statement's point, in groups or at once.
+/// A name that reads of all of a row at the statement's point share, in groups or at once.
 size_t StatementWalk::nameOfRow(ReadOp read) const {
   ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
   double points = 1;
@@ -61,7 +61,6 @@ double StatementWalk::blocksThatHold(double elements) const {
 /// block or of a cluster, where it fits there; else it comes again, from memory where the rows of
 /// all multiprocessors do not fit into the second-level cache. Returns its latency.
 double StatementWalk::visitHeldRow(ReadOp read, Levels own, double bytes) {
-  constexpr double multiprocessors = 132;
   double lanes = lanesOf(own), turns = turnsOf(own) * threadsInAll(), row = rowBytes(own, bytes);
   work.instructions +=
       (1 + conversionInstructions(read.getTensorType().getElementType(), false) * lanes) * turns;
