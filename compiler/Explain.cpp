@@ -252,6 +252,9 @@ std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel,
         *explanation.bytes += work.bytesRead + work.bytesWritten;
         *explanation.operations += work.operations * work.computed;
       }
+    } else if (explanation.work && explanation.strategy == productReductionStrategy().name()) {
+      // Reductions of one product compute it once.
+      *explanation.operations *= explanation.work->front().computed;
     }
     describeTile(launch, matches, explanation);
     DenseSet<mlir::Location> locations;

@@ -90,9 +90,14 @@ def EliminateCommonEquationsPass : Pass<"tgl-eliminate-common-equations", "::teg
 
     *Why here*: before fusion decides what to recompute.
     *Rounding*: none.
-    *Stops*: compares structure, not meaning: `a + b` and `b + a` differ (canonical subscripts agree).
+    *Stops*: compares structure, not meaning: `a + b` and `b + a` differ (canonical subscripts agree). With `keep-products`, at
+    products whose columns strategy `product-reduction` reduces: tiles of one that statements share are computed once, too.
   }];
   let options = [
+    Option<"keepProducts", "keep-products", "bool", /*default=*/"false",
+           "leave products where their columns are reduced">,
+    Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,
+    Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"", "as PipelineOptions has it">,
     Option<"shareReductions", "share-reductions", "bool", /*default=*/"true",
            "also compute once the reductions that several statements contain">,
     Option<"tileSize", "tile-size", "int64_t", /*default=*/"64",
@@ -195,16 +200,19 @@ def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelO
 }
 
 def InlineReducedProductsPass : Pass<"tgl-inline-reduced-products", "::tegula::tgl::KernelOp"> {
-  let summary = "computes a product where its logsumexp is, not in memory";
+  let summary = "computes a product where its columns are reduced, not in memory";
   let description = [{
     `z[i, j] = sum_d h[i, d] * w[j, d]; l[i] = logsumexp_j z[i, j]` writes and reads all of z, the logits of a language
     model, for one number of each row. The product becomes the logsumexp's own, where strategy `product-reduction` can take
-    it. What reads single places of z, such as `z[i, y[i]]`, the loss's target, computes these sums again: at most one for
+    it. So does one that several reductions read, such as `best[i] = max_j s[i, j]` and `place[i] = argmax_j s[i, j]`, with what is
+    computed of it at each point (`s[i, j] = n[j] - 2*sum_d ...`): each reduction has a copy, which `tile-merge-loops` makes one again. What
+    reads single places of z, such as `z[i, y[i]]`, the loss's target, computes these sums again: at most one for
     sixteen columns. z is gone.
 
-    *Why here*: before tgl-expand-reductions makes two reductions of the logsumexp, which both would read the product.
+    *Why here*: before tgl-expand-reductions makes a maximum and a sum of the logsumexp.
     *Rounding*: none but that of sums in other orders.
-    *Stops*: at sizes that are not known; at temporaries of other types than f32; where another reduction reads the product.
+    *Stops*: at sizes that are not known; at temporaries of other types than f32; at one reduction that is no logsumexp, whose
+    product tgl-fuse inlines.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,
                  Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"", "as PipelineOptions has it">];
@@ -380,6 +388,8 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
            "products with a factor that data chooses are contractions (tgl-group-products)">,
     Option<"skinnyProducts", "skinny-products", "bool", /*default=*/"false",
            "factors of products of few rows are computed where they are multiplied (strategy skinny-product)">,
+    Option<"reducedProducts", "reduced-products", "bool", /*default=*/"false",
+           "merge statements that reduce the columns of one product (strategy product-reduction)">,
     Option<"minPoints", "min-points", "int64_t", /*default=*/"0",
            "points of a nest with much to do at each: fewer leave parts of the machine without work">];
 }

@@ -144,7 +144,11 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   // ...except where two do the same.
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
-  pipeline.add(createEliminateCommonEquationsPass());
+  EliminateCommonEquationsPassOptions commonOptions;
+  commonOptions.keepProducts = reducesProducts;
+  commonOptions.target = options.target.text();
+  commonOptions.tensorTile = options.tensorTile;
+  pipeline.add(createEliminateCommonEquationsPass(commonOptions));
   pipeline.add(createEliminateDeadEquationsPass());
   // A product that others share is stored after all: two reductions read it.
   if (reducesProducts)
@@ -165,6 +169,7 @@ static void addFusePasses(PipelineBuilder &pipeline, const PipelineOptions &opti
   fuseOptions.groupedProducts = options.target.isGpu();
   fuseOptions.skinnyProducts =
       options.target.isGpu() && !llvm::is_contained(options.disabled, "skinny-product");
+  fuseOptions.reducedProducts = reducesProducts;
   fuseOptions.minPoints = options.target.isGpu() ? 512 : 0; // blocks: four for each multiprocessor
   pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that

@@ -40,6 +40,8 @@ SmallVector<mlir::Value> TileEmitter::alignedTensors(tile::KernelOp kernel) {
   });
   kernel.getBody().walk(
       [&](tile::VectorsOp vectors) { tensors.insert(vectors.getRead().getTensor()); });
+  kernel.getBody().walk(
+      [&](tile::TmaDescriptorOp map) { tensors.insert(map.getRead().getTensor()); });
   return tensors.takeVector();
 }
 
@@ -137,6 +139,12 @@ void TileEmitter::emitTileOp(mlir::Operation *op) {
       .Case([&](tile::ReduceOp reduce) { emitStateReduce(reduce); })
       .Case([&](tile::FinishOp finish) { emitFinish(finish); })
       .Case([&](tile::StoreOp store) { emitStore(store); })
+      .Case([&](tile::RolesOp op) { roles.emit(op); })
+      .Case([&](tile::TmaDescriptorOp op) { roles.describe(op); })
+      .Case([&](tile::FillOp op) { roles.fill(op); })
+      .Case([&](tile::CopyBoxOp op) { roles.copyBox(op); })
+      .Case([&](tile::WaitOp op) { roles.wait(op); })
+      .Case([&](tile::ReleaseOp op) { roles.release(op); })
       .Default([&](mlir::Operation *other) {
         // Scalars that are the same for all threads.
         if (isa<tile::TileDialect>(other->getDialect()) || other->getNumRegions())

@@ -17,6 +17,7 @@
 
 #include "codegen/nvgpu/Mma.h"
 #include "codegen/simt/DeviceEmitter.h"
+#include "codegen/tile/TileRoles.h"
 #include "ir/tgl/Runs.h"
 #include "ir/tile/Tile.h"
 
@@ -26,7 +27,7 @@ class TileEmitter : public DeviceEmitter {
 public:
   TileEmitter(llvm::Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites,
               tile::KernelOp kernel)
-      : DeviceEmitter(module, options, sites), kernel(kernel) {}
+      : DeviceEmitter(module, options, sites), kernel(kernel), roles(*this) {}
 
   /// Whether all passes of placement have run, so that there is something to translate.
   static bool canEmit(tile::KernelOp kernel) {
@@ -41,6 +42,7 @@ public:
   void emit(tgl::ParallelOp statement, const llvm::Twine &name, const Inputs &inputs);
 
 private:
+  friend class TileRoles;
   using Value = llvm::Value;
   using Values = llvm::SmallVector<Value *>;
 
@@ -62,6 +64,7 @@ private:
   Value *shared = nullptr;                   ///< the block's shared memory
   llvm::DenseMap<mlir::Value, Values> parts; ///< registers of tiles, states and tokens
   llvm::DenseMap<mlir::Value, Span> spans;
+  TileRoles roles;
 
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *wide(Value *value) { return b.CreateSExt(value, b.getInt64Ty()); }

@@ -7,13 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread takes its own columns of each row into its part of the state; the four lanes that share
-// a row combine their parts once, at the end. Positions have 64 bits, as columns have.
+// a row combine their parts once, at the end. Positions have 64 bits, as columns have; those of a
+// tile's best element are constants of 32 until the tile's end.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/tile/TileEmitter.h"
 
 #include "codegen/common/LogSumExps.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include <limits>
 
 using namespace llvm;
 using namespace tegula;
@@ -93,6 +95,15 @@ void TileEmitter::emitStateReduce(tile::ReduceOp op) {
   const Span none{i64(0), i64(0), true};
   unsigned size = partsOfState(type);
   ArrayRef<Value *> before = parts[op.getState()], tile = parts[op.getValue()];
+  // Columns of a thread are its first one and constants.
+  Value *firstColumn = pointOf(layout, 0, none, columns).second;
+  auto rightOf = [&](unsigned number) { return i32(fragmentStep(layout.tile, number).right); };
+  Value *left = nullptr; // columns from the first one on, that exist
+  if (!columns.isFull)
+    left = b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin,
+                                                 b.CreateSub(columns.end, firstColumn),
+                                                 i64(std::numeric_limits<int32_t>::max())),
+                         b.getInt32Ty());
   Values after;
   for (unsigned row = 0; row < layout.numRows; ++row) {
     Accumulator state(before.begin() + row * size, before.begin() + (row + 1) * size);
@@ -101,16 +112,20 @@ void TileEmitter::emitStateReduce(tile::ReduceOp op) {
       continue;
     }
     // Sums of a tile are added up on their own.
-    Accumulator own =
-        kind == ReduceKind::Sum ? Accumulator{ConstantFP::get(b.getFloatTy(), 0)} : state;
+    Accumulator own = kind == ReduceKind::Sum ? Accumulator{ConstantFP::get(b.getFloatTy(), 0)}
+                      : isArg(kind)
+                          ? initialAccumulator(*this, kind, b.getFloatTy(), b.getInt32Ty())
+                          : state;
     // A thread's columns of a row come in order.
     for (unsigned number = 0; number < layout.numAccumulators; ++number) {
       if (rowNumber(layout, number) != row)
         continue;
-      Value *column = pointOf(layout, number, none, columns).second;
-      Value *exists = columns.isFull ? nullptr : b.CreateICmpSLT(column, columns.end);
+      Value *exists = left ? b.CreateICmpSLT(rightOf(number), left) : nullptr;
       if (isArg(kind)) {
-        own = takeNext(*this, kind, own, {tile[number], column}, exists);
+        // A full tile has a first element: what is better than that needs no place to be compared.
+        bool isFirst = columns.isFull && own[1] == noPlace(b.getInt32Ty());
+        Accumulator next{tile[number], rightOf(number)};
+        own = isFirst ? next : takeNext(*this, kind, own, next, exists);
         continue;
       }
       Value *value = tile[number];
@@ -121,6 +136,12 @@ void TileEmitter::emitStateReduce(tile::ReduceOp op) {
     }
     if (kind == ReduceKind::Sum)
       own = {addExactly(state[0], own[0], state[1]), state[1]};
+    if (isArg(kind)) {
+      Value *isNone = b.CreateICmpEQ(own[1], noPlace(b.getInt32Ty()));
+      Value *place =
+          b.CreateSelect(isNone, noPlace(b.getInt64Ty()), b.CreateAdd(firstColumn, wide(own[1])));
+      own = combine(*this, kind, state, {own[0], place});
+    }
     append_range(after, own);
   }
   parts[op] = after;

@@ -318,6 +318,41 @@ LogicalResult RingType::verify(EmitError emitError, int64_t stages, SharedType) 
   return success();
 }
 
+Type TmaDescriptorType::parse(AsmParser &parser) {
+  llvm::SmallVector<int64_t> shape;
+  Type element;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(element) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape,
+                    element);
+}
+
+void TmaDescriptorType::print(AsmPrinter &printer) const {
+  printer << '<';
+  for (int64_t extent : getShape())
+    printer << extent << 'x';
+  printer << getElementType() << '>';
+}
+
+LogicalResult TmaDescriptorType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape,
+                                        Type element) {
+  if (failed(verifyShape(emitError, shape, 2, 2)))
+    return failure();
+  if (!element.isBF16() && !element.isF16())
+    return emitError() << "expected elements of bf16 or f16, found " << element;
+  if (shape[0] > maxLines || shape[1] * element.getIntOrFloatBitWidth() / 8 != lineBytes)
+    return emitError() << "expected at most " << maxLines << " lines of " << lineBytes << " bytes";
+  return success();
+}
+
+LogicalResult PipeType::verify(EmitError emitError, int64_t stages) {
+  if (stages < 2 || stages > maxStages)
+    return emitError() << "expected 2 to " << maxStages << " stages, found " << stages;
+  return success();
+}
+
 int64_t RingType::getBytes() const { return getStages() * getStage().getBytes(); }
 
 Type ScratchType::parse(AsmParser &parser) {

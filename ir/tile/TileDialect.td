@@ -186,6 +186,36 @@ def ScratchType : Tile_Type<"Scratch", "scratch"> {
   let extraClassDeclaration = "int64_t getBytes() const;";
 }
 
+def TmaDescriptorType : Tile_Type<"TmaDescriptor", "tma_descriptor"> {
+  let summary = "how TMA finds boxes of what a region reads";
+  let description = [{
+    `!tile.tma_descriptor<128x64xbf16>`: boxes of 128 lines of 64 elements, which are 128 bytes; at most 256 lines
+    (PTX ISA, "Tensors").
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t bytes = 128, maxLines = 256, lineBytes = 128;
+    int64_t getBoxBytes() const { return getShape()[0] * lineBytes; }
+  }];
+}
+
+def PipeType : Tile_Type<"Pipe", "pipe"> {
+  let summary = "barriers of the stages that one role of warps fills and another one uses";
+  let description = [{
+    `!tile.pipe<4>`: of four stages, each with an mbarrier in shared memory that counts the bytes that come, and a named one that
+    says that the stage is empty (codegen/async/Async.h).
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t barrierBytes = 8, maxStages = 12;
+    int64_t getBytes() const { return getStages() * barrierBytes; }
+  }];
+}
+
 def TokenType : Tile_Type<"Token", "token"> {
   let summary = "copies in flight";
   let description = "What `tile.commit` gives and `tile.await` waits for.";

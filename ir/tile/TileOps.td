@@ -118,7 +118,8 @@ def Tile_ForOp : Tile_Op<"for", [RecursiveMemoryEffects, SingleBlock, AttrSizedO
   let hasVerifier = 1;
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ForOp", "OperandOp", "MapOp", "StoreOp", "CopyOp", "VectorsOp"]>]> {
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ForOp", "OperandOp", "MapOp", "StoreOp", "CopyOp", "VectorsOp",
+                                                                   "TmaDescriptorOp"]>]> {
   let summary = "the values of an iteration, or the value of a point";
   let description = "`tile.yield %v : f32`.";
   let arguments = (ins Variadic<AnyType>:$values);
@@ -268,11 +269,11 @@ def Tile_FinishOp : Tile_Op<"finish", [Pure]> {
 def Tile_AllocOp : Tile_Op<"alloc"> {
   let summary = "a tile of shared memory";
   let description = [{
-    `%a = tile.alloc : !tile.shared<128x64xbf16, k_major>`, or several, `!tile.ring<3, ...>`;
+    `%a = tile.alloc : !tile.shared<128x64xbf16, k_major>`, or several, `!tile.ring<3, ...>`, or barriers, `!tile.pipe<4>`;
     `tile-allocate-shared` sets its `offset` in the block's memory, in bytes.
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs AnyTypeOf<[SharedType, RingType, ScratchType]>:$result);
+  let results = (outs AnyTypeOf<[SharedType, RingType, ScratchType, PipeType]>:$result);
   let extraClassDeclaration = "int64_t getBytes();";
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` qualified(type($result))";
 }
@@ -483,6 +484,129 @@ def Tile_ReadyOp : Tile_Op<"ready", [AllTypesMatch<["sums", "result"]>]> {
   let results = (outs TileType:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$sums), "build($_builder, $_state, sums.getType(), sums);">];
   let assemblyFormat = "$sums attr-dict `:` qualified(type($sums))";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Roles of warps
+//===----------------------------------------------------------------------===//
+
+def Tile_RolesOp : Tile_Op<"roles", [NoTerminator]> {
+  let summary = "what warps that load do, and what warps that multiply do, at the same time";
+  let description = [{
+    The block's first `consumers` threads, those of the layouts, run the second region; of the warpgroup behind them, the
+    producers, one warp runs the first. Registers go from producers to consumers: `registers` says how many a thread of
+    each has (setmaxnreg; multiples of eight, of at most 512 a multiprocessor's lane in all). No op inside is for all threads of the block: there
+    is no `tile.barrier`, and no `tile.copy`. Stages go from one to the other by `tile.fill`, `tile.wait` and `tile.release`.
+
+    ```mlir
+    tile.roles producer registers 40 {
+      %map = tile.tma_descriptor ...
+      tile.for %k = 0 to K step 64 { tile.fill %pipe at %k floordiv 64 { ... } }
+    } consumers 256 registers 232 {
+      %c = tile.for %k = 0 to K step 64 iter (...) { tile.wait %pipe at %k floordiv 64 ... }
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumers, I64Attr:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let builders = [OpBuilder<(ins "int64_t":$producerRegisters, "int64_t":$consumers, "int64_t":$consumerRegisters)>];
+  let extraClassDeclaration = [{
+    static constexpr int64_t producerThreads = 128; ///< of which a warp works: registers move by warpgroups
+    int64_t getThreads() { return int64_t(getConsumers()) + producerThreads; }
+  }];
+  let skipDefaultBuilders = 1;
+  let assemblyFormat = [{
+    `producer` `registers` $producer_registers $producer `consumers` $consumers `registers` $consumer_registers $consumer attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TmaDescriptorOp : Tile_Op<"tma_descriptor", [SingleBlock, NamedArguments, PointsOp]> {
+  let summary = "describes to TMA what a region reads";
+  let description = [{
+    The region is a read alone. The first index numbers lines, which lie a multiple of 16 bytes apart; the last one runs along a
+    line, where neighbours are neighbours in memory. Spans begin at 0: those points exist that are before their ends, others
+    are 0. The producer's thread writes the map to memory of the block's own, 128 bytes, when it comes to the op
+    (PTX ISA, "tensormap.replace").
+
+    ```mlir
+    %map = tile.tma_descriptor (%i in %m, %k in %d) -> !tile.tma_descriptor<128x64xbf16> {
+      %x = tgl.read %t[%i, %k] : !tgl.tensor<[M, D], bf16>
+      tile.yield %x : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<SpanType>:$spans, OptionalAttr<StrArrayAttr>:$names);
+  let results = (outs TmaDescriptorType:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "TmaDescriptorType":$result, "::mlir::ValueRange":$spans)>];
+  let extraClassDeclaration = [{
+    ::mlir::OperandRange getInputs() { return getOperation()->getOperands().take_front(0); }
+    ::tegula::tgl::ReadOp getRead() { return getYielded().getDefiningOp<::tegula::tgl::ReadOp>(); }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_FillOp : Tile_Op<"fill", [SingleBlock, NoTerminator, IndexedOp]> {
+  let summary = "fills a stage of a pipe by boxes of TMA";
+  let description = [{
+    `tile.fill %pipe at %n { ... }`, of the producer: waits until consumers have released what the stage n mod N held
+    before, tells its barrier how many bytes come, and starts the copies of the region. All numbers from 0 on are filled, in order.
+  }];
+  let arguments = (ins PipeType:$pipe, IndexExprAttr:$number, Variadic<Index>:$indices);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "::mlir::Value":$pipe, "const ::tegula::tgl::ValueExpr &":$number)>];
+  let extraClassDeclaration = [{
+    ::tegula::tgl::ValueExpr getNumberExpr() { return {getNumber().getExpr(), getIndices()}; }
+    /// What comes.
+    int64_t getBytes();
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_CopyBoxOp : Tile_Op<"copy_box", [HasParent<"FillOp">]> {
+  let summary = "starts a copy of a box of a tensor to shared memory";
+  let description = [{
+    The box begins where the spans do, of lines and along them.
+    `tile.copy_box %map at %m, %d to %a : !tile.tma_descriptor<128x64xbf16>, !tile.span<128>, !tile.span<64>, !tile.shared<128x64xbf16, k_major>`.
+  }];
+  let arguments = (ins TmaDescriptorType:$map, SpanType:$lines, SpanType:$along, SharedType:$target);
+  let assemblyFormat = [{
+    $map `at` $lines `,` $along `to` $target attr-dict `:` qualified(type($map)) `,` qualified(type($lines)) `,`
+    qualified(type($along)) `,` qualified(type($target))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_WaitOp : Tile_Op<"wait", [IndexedOp]> {
+  let summary = "waits until a stage of a pipe is full";
+  let description = "`tile.wait %pipe at %n`, of consumers: products see what has come.";
+  let arguments = (ins PipeType:$pipe, IndexExprAttr:$number, Variadic<Index>:$indices);
+  let builders = [OpBuilder<(ins "::mlir::Value":$pipe, "const ::tegula::tgl::ValueExpr &":$number)>];
+  let extraClassDeclaration = [{
+    ::tegula::tgl::ValueExpr getNumberExpr() { return {getNumber().getExpr(), getIndices()}; }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_ReleaseOp : Tile_Op<"release", [IndexedOp]> {
+  let summary = "consumers have read a stage of a pipe";
+  let description = [{
+    `tile.release %pipe at %n of %total`: number n, of so many that are filled in all. Nothing is done before the first (n = -1), and where the
+    stage is not filled again.
+  }];
+  let arguments = (ins PipeType:$pipe, IndexExprAttr:$number, IndexExprAttr:$total, Variadic<Index>:$indices);
+  let builders = [OpBuilder<(ins "::mlir::Value":$pipe, "const ::tegula::tgl::ValueExpr &":$number,
+                                 "const ::tegula::tgl::ValueExpr &":$total)>];
+  let extraClassDeclaration = [{
+    ::tegula::tgl::ValueExpr getNumberExpr() { return {getNumber().getExpr(), getIndices()}; }
+    ::tegula::tgl::ValueExpr getTotalExpr() { return {getTotal().getExpr(), getIndices()}; }
+  }];
+  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 

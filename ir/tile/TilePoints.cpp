@@ -61,6 +61,11 @@ void VectorsOp::build(OpBuilder &builder, OperationState &state, TileType result
   buildPoints(builder, state, spans, {});
   state.addTypes(result);
 }
+void TmaDescriptorOp::build(OpBuilder &builder, OperationState &state, TmaDescriptorType result,
+                            ValueRange spans) {
+  buildPoints(builder, state, spans, {});
+  state.addTypes(result);
+}
 void CopyOp::build(OpBuilder &builder, OperationState &state, CopyKind kind, ValueRange spans,
                    Value target) {
   buildPoints(builder, state, spans, {});
@@ -180,6 +185,7 @@ POINT_NAMES(MapOp)
 POINT_NAMES(StoreOp)
 POINT_NAMES(CopyOp)
 POINT_NAMES(VectorsOp)
+POINT_NAMES(TmaDescriptorOp)
 #undef POINT_NAMES
 
 /// Values of points may be computed again, and in any order.
@@ -261,6 +267,36 @@ LogicalResult VectorsOp::verify() {
     return emitOpError("expected a region that ends in a read of the tile's elements");
   if (failed(verifyReadsAlone(*this)))
     return failure();
+  return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));
+}
+
+ParseResult TmaDescriptorOp::parse(OpAsmParser &parser, OperationState &result) {
+  PointsSyntax points;
+  TmaDescriptorType type;
+  if (points.parseSpans(parser) || parser.parseArrow() || parser.parseType(type) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  result.addTypes(type);
+  return points.finish(parser, result, type.getShape());
+}
+void TmaDescriptorOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printSpans(printer, *this);
+  printer << " -> " << getType();
+  printPoint(printer, *this);
+}
+LogicalResult TmaDescriptorOp::verify() {
+  ReadOp read = getYielded() ? getRead() : ReadOp();
+  bool isAlone =
+      read && read == &getPoint()->front() && read->getNextNode() == getPoint()->getTerminator();
+  if (!isAlone || read.getFill() || read.getGuard() ||
+      read.getTensorType().getElementType() != getType().getElementType())
+    return emitOpError("expected a region that is a read of the map's elements");
+  ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  int64_t unit = 16 * 8 / int64_t(getType().getElementType().getIntOrFloatBitWidth());
+  std::optional<int64_t> apart = stepAlong(offset, getPoint()->getArgument(0));
+  if (stepAlong(offset, getPoint()->getArgument(1)) != 1 || !apart || *apart % unit != 0)
+    return emitOpError("expected lines a known multiple of 16 bytes apart, of neighbours");
   return verifyPoints(*this, getType().getShape(), getComputeType(getType().getElementType()));
 }
 

@@ -204,6 +204,8 @@ int64_t AllocOp::getBytes() {
     return ring.getBytes();
   if (auto scratch = dyn_cast<ScratchType>(getType()))
     return scratch.getBytes();
+  if (auto pipe = dyn_cast<PipeType>(getType()))
+    return pipe.getBytes();
   return cast<SharedType>(getType()).getBytes();
 }
 

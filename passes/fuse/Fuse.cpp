@@ -82,7 +82,7 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
     // Only what stands at the top has the whole machine.
     bool isTop = !block.getParentOp()->getParentOfType<ParallelOp>() &&
                  !isa<ParallelOp>(block.getParentOp());
-    MergeOptions options{batchedProducts, groupedProducts, isTop ? minPoints : 0};
+    MergeOptions options{batchedProducts, groupedProducts, reducedProducts, isTop ? minPoints : 0};
     count("statements merged", mergeNests(block, options, prover));
     PrivatizeCounts counts = privatizeTemps(block, prover);
     count("temporaries privatized", counts.privatized);

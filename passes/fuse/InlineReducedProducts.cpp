@@ -24,13 +24,16 @@ namespace tegula {
 static constexpr int64_t columnsOfOtherRead = 16;
 
 namespace {
-/// A statement that stores a product in a temporary, one of f32, and who reads it.
+/// A statement that stores a product, or what is computed of it, in a temporary of f32, and who
+/// reads it.
 struct StoredProduct {
   ParallelOp statement;
   TempOp temp;
   WriteOp write;
-  ReduceOp reduce;            ///< the logsumexp over its columns
-  SmallVector<ReadOp> others; ///< reads outside of it
+  SmallVector<ReduceOp> reduces; ///< over its columns
+  SmallVector<ReadOp> others;    ///< reads outside of them, of a product alone
+
+  bool isPlain() const { return isa<ReduceOp>(WriteOp(write).getValue().getDefiningOp()); }
 };
 } // namespace
 
@@ -52,20 +55,24 @@ static bool isPlain(ReadOp read) {
   return !read.getFill() && !read.getGuard() && read.getExactExprs().empty();
 }
 
-/// The statement's write, where it stores a sum at each point, in the order of its axes.
+/// The statement's write, where it stores what it computes of one sum at each point, in the order
+/// of its axes.
 static WriteOp writeOfProduct(ParallelOp statement) {
   WriteOp write;
+  ReduceOp sum;
   for (Operation &op : statement.getBody().front()) {
     if (auto one = dyn_cast<WriteOp>(op)) {
       if (write || one.getCombine() || one.getGuard() || one.getChecked())
         return {};
       write = one;
-    } else if (op.getNumRegions() && !isa<ReduceOp>(op)) {
+    } else if (auto one = dyn_cast<ReduceOp>(op); one && !sum) {
+      sum = one;
+    } else if (op.getNumRegions()) {
       return {};
     }
   }
-  auto sum = write ? write.getValue().getDefiningOp<ReduceOp>() : ReduceOp();
-  if (!sum || sum.getKind() != ReduceKind::Sum || !sum.getType().isF32())
+  if (!write || !write.getValue().getDefiningOp() || !sum || sum.getKind() != ReduceKind::Sum ||
+      !sum.getType().isF32())
     return {};
   SmallVector<ValueExpr> subscripts = write.getSubscriptExprs();
   if (subscripts.size() != statement.getAxes().size())
@@ -115,6 +122,14 @@ static bool canCheckFactors(ReadOp read, ParallelOp statement, ReduceOp sum) {
   });
 }
 
+/// Whether the reduction takes the read's value over columns, in a statement of its own axes.
+static bool reducesColumns(ReduceOp reduce) {
+  return reduce && isa<ParallelOp>(reduce->getParentOp()) &&
+         llvm::is_contained({ReduceKind::LogSumExp, ReduceKind::Max, ReduceKind::Min,
+                             ReduceKind::ArgMax, ReduceKind::ArgMin, ReduceKind::Sum},
+                            reduce.getKind());
+}
+
 static std::optional<StoredProduct> matchStored(ParallelOp statement) {
   StoredProduct product;
   product.statement = statement;
@@ -132,25 +147,28 @@ static std::optional<StoredProduct> matchStored(ParallelOp statement) {
     if (!read || !isPlain(read) || !points)
       return std::nullopt;
     auto reduce = dyn_cast<ReduceOp>(read->getParentOp());
-    if (reduce && reduce.getKind() == ReduceKind::LogSumExp && !product.reduce &&
-        isa<ParallelOp>(reduce->getParentOp()) && !read.getChecked()) {
-      product.reduce = reduce;
+    if (reducesColumns(reduce) && !read.getChecked() &&
+        !llvm::is_contained(product.reduces, reduce)) {
+      product.reduces.push_back(reduce);
       continue;
     }
     std::optional<int64_t> others = pointsAround(read);
-    auto sum = product.write.getValue().getDefiningOp<ReduceOp>();
-    if (!others || *others > *points / columnsOfOtherRead || !canCheckFactors(read, statement, sum))
+    if (!others || *others > *points / columnsOfOtherRead || !product.isPlain() ||
+        !canCheckFactors(read, statement, product.write.getValue().getDefiningOp<ReduceOp>()))
       return std::nullopt;
     product.others.push_back(read);
   }
-  if (!product.reduce || !staysComputable(statement))
+  // What one other reduction alone reads tgl-fuse computes there.
+  bool isAlone =
+      product.reduces.size() == 1 && product.reduces.front().getKind() != ReduceKind::LogSumExp;
+  if (product.reduces.empty() || isAlone || !staysComputable(statement))
     return std::nullopt;
   return product;
 }
 
-/// Computes the product's element where it is read; the sum. A subscript that data chooses is
+/// Computes the element where it is read; the value. A subscript that data chooses is
 /// checked where the factors are read.
-static ReduceOp inlineAt(ReadOp read, const StoredProduct &product) {
+static Value inlineAt(ReadOp read, const StoredProduct &product) {
   OpBuilder builder(read);
   IRMapping map;
   ParallelOp statement = product.statement;
@@ -171,10 +189,10 @@ static ReduceOp inlineAt(ReadOp read, const StoredProduct &product) {
       });
   }
   WriteOp write = product.write;
-  auto sum = map.lookup(write.getValue()).getDefiningOp<ReduceOp>();
-  read.replaceAllUsesWith(sum.getResult());
+  Value value = map.lookup(write.getValue());
+  read.replaceAllUsesWith(value);
   read.erase();
-  return sum;
+  return value;
 }
 
 /// Whether the op stands in a `parallel` of the block's own.
@@ -218,7 +236,7 @@ struct InlineReducedProductsPass
     Operation *place = read;
     while (place->getParentOp() != ParallelOp(product.statement)->getParentOp())
       place = place->getParentOp();
-    ReduceOp sum = inlineAt(read, product);
+    auto sum = inlineAt(read, product).getDefiningOp<ReduceOp>();
     cleanUp(cast<ParallelOp>(place));
     std::optional<Outline> where = outlineTo(place, sum, valuesUsedBy(sum).getArrayRef());
     if (where)
@@ -227,32 +245,40 @@ struct InlineReducedProductsPass
   }
 
   bool inlineProduct(StoredProduct &product, const TargetInfo &machine, Prover &prover) {
-    // A copy, which stays where the strategy can reduce the product.
-    auto user = cast<ParallelOp>(product.reduce->getParentOp());
-    if (user->getParentOp() != product.statement->getParentOp() ||
-        !llvm::all_of(product.others, [&](ReadOp read) {
-          return isStatementOf(read, product.statement->getParentOp());
-        }))
+    llvm::SetVector<Operation *> users;
+    for (ReduceOp reduce : product.reduces)
+      users.insert(reduce->getParentOp());
+    Operation *block = product.statement->getParentOp();
+    if (!llvm::all_of(users, [&](Operation *user) { return user->getParentOp() == block; }) ||
+        !llvm::all_of(product.others, [&](ReadOp read) { return isStatementOf(read, block); }))
       return false;
-    auto copy = cast<ParallelOp>(OpBuilder(user).clone(*user));
-    SmallVector<ReadOp> reads;
-    Value stored = product.temp.getTensor();
-    copy.walk([&](ReadOp read) {
-      if (read.getTensor() == stored)
-        reads.push_back(read);
-    });
-    for (ReadOp read : reads)
-      inlineAt(read, product);
-    cleanUp(copy);
-    Matched<ProductReductionPlan> plan = planProductReduction(copy);
-    if (!plan || !beatsStoredProduct(*plan, machine, tensorTile)) {
-      copy.erase();
+    // Copies, which stay where the strategy can reduce the product in all of them.
+    SmallVector<ParallelOp> copies;
+    bool pays = true;
+    for (Operation *user : users) {
+      auto copy = cast<ParallelOp>(OpBuilder(user).clone(*user));
+      copies.push_back(copy);
+      SmallVector<ReadOp> reads;
+      copy.walk([&](ReadOp read) {
+        if (read.getTensor() == product.temp.getTensor())
+          reads.push_back(read);
+      });
+      for (ReadOp read : reads)
+        inlineAt(read, product);
+      cleanUp(copy);
+      Matched<ProductReductionPlan> plan = planProductReduction(copy);
+      pays &= plan && beatsStoredProduct(*plan, machine, tensorTile);
+    }
+    if (!pays) {
+      for (ParallelOp copy : copies)
+        copy.erase();
       return false;
     }
     for (ReadOp read : product.others)
-      if (!user->isAncestor(read)) // the copy has its own
+      if (llvm::none_of(users, [&](Operation *user) { return user->isAncestor(read); }))
         inlineOther(read, product, prover);
-    user.erase();
+    for (Operation *user : users)
+      user->erase();
     product.statement.erase();
     product.temp.erase();
     return true;

@@ -12,6 +12,7 @@
 #include "passes/fuse/Access.h"
 #include "passes/fuse/AlignAxes.h"
 #include "strategies/contraction/plan/GroupedProduct.h"
+#include "strategies/product_reduction/plan/ProductReduction.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -300,6 +301,18 @@ static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedA
                                         : moreThanCaches);
 }
 
+/// Whether both reduce the columns of one product, over the same axes.
+static bool reduceOneProduct(ParallelOp first, ParallelOp second, const SharedAxes &shared) {
+  Matched<ProductReductionPlan> one = planProductReduction(first),
+                                other = planProductReduction(second);
+  if (!one || !other)
+    return false;
+  SmallVector<std::pair<Value, Value>> axes;
+  for (const AxisPair &pair : shared.pairs)
+    axes.push_back({pair.first, pair.second});
+  return isOneProduct(one->op, one->reductions.front(), other->op, other->reductions.front(), axes);
+}
+
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,
                          const MergeOptions &options) {
   SmallVector<Value> firstRest = restOf(first, shared.pairs, false),
@@ -318,6 +331,8 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   // A contraction takes pointwise work on its result, nothing else, but for those of a batch: what
   // goes from one to the next (the scores of attention) stays in the cache then.
   if (firstContracts || secondContracts) {
+    if (options.reducedProducts && same && reduceOneProduct(first, second, shared))
+      return true;
     if (options.batchedProducts && shared.flow) {
       SmallVector<Value> firstShared, secondShared;
       for (const AxisPair &pair : shared.pairs) {

@@ -13,15 +13,16 @@
 namespace tegula {
 
 struct MergeOptions {
-  bool batchedProducts = false, groupedProducts = false;
+  bool batchedProducts = false, groupedProducts = false, reducedProducts = false;
   int64_t minPoints = 0;
 };
 
 /// Merges `parallel` statements of a block that share axes into nests over these, in which what has
 /// further axes is an inner `parallel`; with `batchedProducts` also contractions of a batch, whose
 /// rows run in blocks later. With `groupedProducts` those with a factor that data chooses count as
-/// contractions. Nests of much work have `minPoints` at least, each of which a part of the machine
-/// runs, where sizes are known. Returns the number of merges.
+/// contractions, with `reducedProducts` statements that reduce the columns of one product share its
+/// tiles (tile-merge-loops). Nests of much work have `minPoints` at least, each of which a part of
+/// the machine runs, where sizes are known. Returns the number of merges.
 unsigned mergeNests(mlir::Block &block, const MergeOptions &options, Prover &prover);
 
 struct PrivatizeCounts {

@@ -49,16 +49,20 @@ static bool findsAddress(ReduceOp reduce) {
   return reduce.getKind() == ReduceKind::ArgMax || reduce.getKind() == ReduceKind::ArgMin;
 }
 
+/// Of the term that a place is of.
+static ReduceKind kindOfExtreme(ReduceOp reduce) {
+  return reduce.getKind() == ReduceKind::ArgMax ? ReduceKind::Max : ReduceKind::Min;
+}
+
 /// The largest or smallest term in place of its place, next to `reduce`.
 static ReduceOp addExtreme(ReduceOp reduce) {
   OpBuilder builder(reduce);
   auto axes = cast<AxesOp>(reduce.getOperation());
-  bool isLargest = reduce.getKind() == ReduceKind::ArgMax;
-  auto extreme = ReduceOp::create(builder, reduce.getLoc(), reduce.getReduced().getType(),
-                                  isLargest ? ReduceKind::Max : ReduceKind::Min, axes.getLows(),
-                                  axes.getHighs(), axes.getIndices(),
-                                  axes.getNames().value_or(ArrayAttr()), /*unbiased=*/false,
-                                  /*filtered=*/false, /*mapping=*/StringAttr());
+  auto extreme =
+      ReduceOp::create(builder, reduce.getLoc(), reduce.getReduced().getType(),
+                       kindOfExtreme(reduce), axes.getLows(), axes.getHighs(), axes.getIndices(),
+                       axes.getNames().value_or(ArrayAttr()), /*unbiased=*/false,
+                       /*filtered=*/false, /*mapping=*/StringAttr());
   IRMapping map;
   reduce.getBody().cloneInto(&extreme.getBody(), map);
   if (extreme.getBody().getBlocks().size() > 1) // the builder's own
@@ -122,16 +126,14 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
   static constexpr int64_t waves = 4;
   static constexpr int64_t longPart = 131072; ///< terms
 
-  /// Columns of a piece of the products that the statement reduces; nothing: they are not cut. An
-  /// argmax would need the product twice, for the place and for the term there.
+  /// Columns of a piece of the products that the statement reduces; nothing: they are not cut. The
+  /// place of a term and the term there share the product's tiles (tile-merge-loops).
   std::optional<int64_t> columnsOfPiece(ParallelOp statement, const TargetInfo &machine) {
     if (!productReductions)
       return std::nullopt;
     Matched<ProductReductionPlan> plan = planProductReduction(statement);
-    if (!plan || llvm::any_of(plan->reductions, [](const ReducedProduct &one) {
-          ReduceOp reduce = one.reduce;
-          return !isSplittable(reduce) || findsAddress(reduce);
-        }))
+    if (!plan || llvm::any_of(plan->reductions,
+                              [](const ReducedProduct &one) { return !isSplittable(one.reduce); }))
       return std::nullopt;
     Matched<ProductReductionShape> shape = chooseProductReductionShape(*plan, machine, tensorTile);
     return shape ? chooseColumnsOfPiece(*plan, *shape, machine) : std::nullopt;
@@ -247,8 +249,8 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     return place;
   }
 
-  /// Whether these parts sum up what `reduce` reduces.
-  static bool isSumOf(Parts &sums, ReduceOp reduce, const Pieces &pieces) {
+  /// Whether these parts are of the terms that `reduce` reduces.
+  static bool areOf(Parts &sums, ReduceOp reduce, const Pieces &pieces) {
     // Both over the same piece: the other reduction as it will be there.
     OpBuilder inside = OpBuilder::atBlockEnd(sums.piece->getBlock());
     IRMapping map(pieces.map);
@@ -260,6 +262,15 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     bool same = sameTerms(sums.piece, sums.piece.getReduced(), copy, copy.getReduced());
     copy.erase();
     return same;
+  }
+
+  /// The parts of the extreme whose place `reduce` finds; null: there are none.
+  static const Parts *extremeOf(ReduceOp reduce, Pieces &pieces) {
+    if (findsAddress(reduce))
+      for (Parts &each : pieces.parts)
+        if (each.piece.getKind() == kindOfExtreme(reduce) && areOf(each, reduce, pieces))
+          return &each;
+    return nullptr;
   }
 
   bool split(ParallelOp statement, ReduceOp reduce, const Cut &cut, std::optional<Pieces> &pieces) {
@@ -274,7 +285,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     Parts *sums = nullptr;
     if (reduce.getKind() == ReduceKind::Var) {
       for (Parts &each : shares ? MutableArrayRef<Parts>(pieces->parts) : MutableArrayRef<Parts>())
-        if (each.piece.getKind() == ReduceKind::Sum && isSumOf(each, reduce, *pieces))
+        if (each.piece.getKind() == ReduceKind::Sum && areOf(each, reduce, *pieces))
           sums = &each;
       if (!sums)
         return false;
@@ -311,9 +322,12 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
       WriteOp::create(inside, loc, part.first.getResult(), part.second,
                       placeOf(axes, pieces->piece, *pieces, pieces->map));
     };
-    // Of places: those of pieces, and the terms that are there, by which pieces are compared.
+    // Of places: those of pieces, and the terms that are there, by which pieces are compared: those
+    // of an extreme of the same terms, where the statement has it.
     std::pair<ReduceOp, Value> part = keepPart(reduce), compared = part;
-    if (findsAddress(reduce)) {
+    if (const Parts *known = shares ? extremeOf(reduce, *pieces) : nullptr) {
+      compared = {known->piece, known->temp};
+    } else if (findsAddress(reduce)) {
       ReduceOp extreme = addExtreme(reduce);
       compared = keepPart(extreme);
       extreme.erase();

@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Outline.h"
 #include "passes/analysis/SameValue.h"
+#include "strategies/product_reduction/plan/ProductReduction.h"
 #include <map>
 
 using namespace mlir;
@@ -73,9 +74,17 @@ static std::optional<Definition> asDefinition(Operation *op) {
 namespace {
 struct EliminateCommonEquationsPass
     : Counted<tegula::impl::EliminateCommonEquationsPassBase<EliminateCommonEquationsPass>> {
-  using Counted::Counted;
+  using Base =
+      Counted<tegula::impl::EliminateCommonEquationsPassBase<EliminateCommonEquationsPass>>;
+  using Base::Base;
+
+  std::optional<TargetInfo> machine;
 
   void runOnOperation() override {
+    FailureOr<TargetInfo> parsed = parseTarget(getOperation(), target);
+    if (failed(parsed))
+      return signalPassFailure();
+    machine = *parsed;
     Prover prover(sizeFacts(getOperation()));
     // A block before what is inside of it: statements that go take their blocks with them.
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -166,7 +175,18 @@ struct EliminateCommonEquationsPass
     return false;
   }
 
+  /// Whether it is a product whose columns a strategy reduces in tiles, without storing it.
+  bool isReducedInTiles(const Reduction &reduction) {
+    auto statement = dyn_cast<ParallelOp>(reduction.statement);
+    if (!keepProducts || !statement || !isa<ReduceOp>(ReduceOp(reduction.op)->getParentOp()))
+      return false;
+    Matched<ProductReductionPlan> plan = planProductReduction(statement);
+    return plan && beatsStoredProduct(*plan, *machine, tensorTile);
+  }
+
   bool share(Reduction first, Reduction second, Prover &prover) {
+    if (isReducedInTiles(first) && isReducedInTiles(second))
+      return false;
     SameValue same(first.statement, second.statement);
     // Inside one statement its axes are the same for both.
     if (first.statement == second.statement)

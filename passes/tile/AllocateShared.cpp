@@ -36,7 +36,8 @@ struct Lifetime {
 /// All banks, or the period of what is exchanged.
 static int64_t alignmentOf(tile::AllocOp alloc) {
   constexpr int64_t banks = 128;
-  return isa<tile::ScratchType>(alloc.getType()) ? banks : tile::SharedType::alignment;
+  return isa<tile::ScratchType, tile::PipeType>(alloc.getType()) ? banks
+                                                                 : tile::SharedType::alignment;
 }
 
 /// The first and the last of an allocation's users, if these are products of one block and, first,

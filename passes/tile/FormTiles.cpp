@@ -85,8 +85,16 @@ private:
     points->setAttr("names", builder.getStrArrayAttr(names));
   }
 
-  StringRef nameOf(tgl::ReduceOp reduce) {
-    return getAxisName(cast<tgl::AxesOp>(reduce.getOperation()), 0);
+  /// The name of its axis, of columns or of the sum: that of the first reduction over as many, so
+  /// that equal loops are equal in all.
+  StringRef nameOf(const ReducedProduct &one, tgl::ReduceOp ReducedProduct::*axis) {
+    tgl::AxisRange range = rangeOf(one.*axis);
+    for (const ReducedProduct &first : plan.reductions) {
+      tgl::AxisRange its = rangeOf(first.*axis);
+      if (its.lo == range.lo && its.hi == range.hi)
+        return getAxisName(cast<tgl::AxesOp>(tgl::ReduceOp(first.*axis).getOperation()), 0);
+    }
+    llvm_unreachable("it is one of them");
   }
   StringRef rowName() { return getAxisName(cast<tgl::AxesOp>(op.getOperation()), plan.rows); }
 
@@ -127,7 +135,7 @@ private:
     Value depth = tile::SpanOp::create(builder, loc, step, ValueExpr(loop.getLoopVar()), range.hi);
     Value a = operand(one, one.a, rows, shape.rows, rowAxis(), rowName(), depth);
     Value b = operand(one, one.b, columns, shape.columns, tgl::ReduceOp(one.reduce).getAxes()[0],
-                      nameOf(one.reduce), depth);
+                      nameOf(one, &ReducedProduct::reduce), depth);
     Value sum = tile::DotOp::create(builder, loc, a, b, loop.getIterArgs().front());
     tile::YieldOp::create(builder, loc, sum);
     return loop.getResult(0);
@@ -138,7 +146,7 @@ private:
     auto type = tile::TileType::get(builder.getContext(), {extent, depthOf(read)},
                                     read.getTensorType().getElementType(), {});
     auto points = tile::OperandOp::create(builder, loc, type, ValueRange{lines, depth});
-    setNames(points, {name, nameOf(one.product)});
+    setNames(points, {name, nameOf(one, &ReducedProduct::product)});
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&points.getBody().front());
     IRMapping inside = outside;
@@ -154,7 +162,7 @@ private:
     tgl::ReduceOp reduction = one.reduce;
     auto points = tile::MapOp::create(builder, loc, cast<tile::TileType>(product.getType()),
                                       ValueRange{rows, columns}, product);
-    setNames(points, {rowName(), nameOf(reduction), "p"});
+    setNames(points, {rowName(), nameOf(one, &ReducedProduct::reduce), "p"});
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&points.getBody().front());
     IRMapping inside = outside;

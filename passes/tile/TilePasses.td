@@ -27,6 +27,20 @@ def FormTilesPass : Pass<"tgl-form-tiles", "::tegula::tgl::KernelOp"> {
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }
 
+def MergeTileLoopsPass : Pass<"tile-merge-loops", "::tegula::tgl::KernelOp"> {
+  let summary = "makes one loop of loops over the same tiles whose products are equal";
+  let description = [{
+    Two reductions over the columns of one product are two loops with a product each. Where loops have the same bounds and step and
+    the second multiplies what the first does, they become one, which carries the states of both; what is equal in its body is there
+    once.
+
+    *Why here*: layouts and copies are those of one product then.
+    *Rounding*: none.
+    *Stops*: where a loop needs the result of the one before it, or has another product.
+  }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
 def SplitPrecisionPass : Pass<"tile-split-precision", "::tegula::tgl::KernelOp"> {
   let summary = "computes products of f32 as three of TF32 numbers";
   let description = [{
@@ -94,6 +108,26 @@ def ChooseCopiesPass : Pass<"tile-choose-copies", "::tegula::tgl::KernelOp"> {
     *Rounding*: none.
     *Stops*: where sizes are not known to be multiples of eight.
   }];
+  let dependentDialects = ["::tegula::tile::TileDialect"];
+}
+
+def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::tegula::tgl::KernelOp"> {
+  let summary = "has a warp of its own load operands by TMA, while others multiply";
+  let description = [{
+    A kernel of wgmma's products by two warpgroups whose copies TMA can do, all in one nest of loops, becomes `tile.roles`. The
+    producer walks the loops and fills stages of a ring for each operand; the consumers walk them too, wait for a stage, start its
+    product, and release the stage of the step before, whose product has ended. So copies go on while consumers reduce a tile, nobody
+    computes addresses, no barrier of the block is in a step, and one warpgroup multiplies while the other reduces. The
+    number of a step among all of the block's tells its stage.
+
+    Consumers have 232 registers, producers 40; the ring has as many stages as fit, up to six.
+
+    *Why here*: copies are asynchronous or not by now; `tile-pipeline` takes what is left.
+    *Rounding*: none.
+    *Stops*: at copies that TMA cannot do (lines across the sum, places that data or loops decide, strides that are
+    no multiples of 16 bytes), at kernels with other copies or barriers, with fewer than 32 steps a block, or where three stages do not fit.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
   let dependentDialects = ["::tegula::tile::TileDialect"];
 }
 

@@ -19,6 +19,7 @@ using Passes = std::vector<std::unique_ptr<Pass>>;
 static Passes tilePasses() {
   Passes passes;
   passes.push_back(createFormTilesPass());
+  passes.push_back(createMergeTileLoopsPass());
   passes.push_back(createSplitPrecisionPass());
   return passes;
 }
@@ -26,12 +27,15 @@ static Passes tilePasses() {
 static Passes placePasses(const TargetInfo &target) {
   AssignLayoutsPassOptions layoutOptions;
   layoutOptions.target = target.text();
+  SpecializeWarpsPassOptions roleOptions;
+  roleOptions.target = target.text();
   PipelineLoopsPassOptions pipelineOptions;
   pipelineOptions.target = target.text();
   Passes passes;
   passes.push_back(createStreamOperandsPass());
   passes.push_back(createAssignLayoutsPass(layoutOptions));
   passes.push_back(createChooseCopiesPass());
+  passes.push_back(createSpecializeWarpsPass(roleOptions));
   passes.push_back(createPipelineLoopsPass(pipelineOptions));
   passes.push_back(createAllocateSharedPass());
   return passes;
@@ -80,10 +84,12 @@ void tegula::registerTilePasses(const std::shared_ptr<Counters> &counters) {
     });
   };
   registerCounted([] { return createFormTilesPass(); });
+  registerCounted([] { return createMergeTileLoopsPass(); });
   registerCounted([] { return createSplitPrecisionPass(); });
   registerCounted([] { return createStreamOperandsPass(); });
   registerCounted([] { return createAssignLayoutsPass(); });
   registerCounted([] { return createChooseCopiesPass(); });
+  registerCounted([] { return createSpecializeWarpsPass(); });
   registerCounted([] { return createPipelineLoopsPass(); });
   registerCounted([] { return createAllocateSharedPass(); });
 }

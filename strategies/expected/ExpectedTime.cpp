@@ -30,7 +30,8 @@ static constexpr double lanesPerClock = 118, lanesPerClockInTiles = 100, lanesPe
                         doublesPerClock = 64;
 /// Shares of the tensor cores' rate.
 static constexpr double tensorShareOfTileLoops = 0.8, tensorShareOfReductions = 0.7,
-                        tensorShareOfSplitPrecision = 0.065, tensorShareUnranked = 0.6;
+                        tensorShareOfWarpgroups = 0.88, tensorShareOfSplitPrecision = 0.065,
+                        tensorShareUnranked = 0.6;
 /// Threads of a multiprocessor that hide each other's latencies.
 static constexpr double threadsAtOnce = 2048;
 /// Cycles from an instruction of a warp to its next, beside what the chain has: a multiprocessor
@@ -180,7 +181,11 @@ static ExpectedTime partsOf(const LaunchWork &work, const Card &card) {
     time.lanes = work.tileInstructions / lanesPerClock / perSecond * microseconds;
   } else if (strategy == productReductionStrategy().name()) {
     bool isSplit = work.unit == LaunchUnit::TensorSingle;
-    time.tensor = products / (isSplit ? tensorShareOfSplitPrecision : tensorShareOfReductions);
+    bool byWarpgroups = work.tileInstructions > 0;
+    time.tensor = products / (isSplit        ? tensorShareOfSplitPrecision
+                              : byWarpgroups ? tensorShareOfWarpgroups
+                                             : tensorShareOfReductions);
+    time.lanes = work.tileInstructions / lanesPerClockInTiles / perSecond * microseconds;
     time.atomics = atomicsTime(work);
   } else if (strategy == skinnyProductStrategy().name()) {
     time.memory /= shareOfCopyInSkinny;

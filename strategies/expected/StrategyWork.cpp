@@ -8,6 +8,7 @@
 #include "strategies/expected/StrategyWork.h"
 
 #include "ir/tgl/TglShapes.h"
+#include "strategies/ProductReductionStrategy.h"
 #include "strategies/RecurrenceStrategy.h"
 #include "strategies/SortStrategy.h"
 #include "strategies/TileLoopStrategy.h"
@@ -58,6 +59,20 @@ static double shareOfTiles(const TileLoopMatch &match) {
   return all ? double(computed) / double(all) : 1;
 }
 
+/// What a reduction of a product's columns by warpgroups takes for an element, fitted to times of
+/// sums of 64 to 256 terms (docs/design/tile-dialect.md).
+static double instructionsInTiles(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::ArgMax:
+  case ReduceKind::ArgMin:
+    return 4; // beside the extreme that is compared
+  case ReduceKind::LogSumExp:
+    return 27;
+  default:
+    return 5;
+  }
+}
+
 void tegula::addStrategy(const StatementMatch &match, LaunchWork &work) {
   StatementCost cost = match.strategy.cost(match);
   work.unit = cost.unit.value_or(work.unit);
@@ -71,6 +86,14 @@ void tegula::addStrategy(const StatementMatch &match, LaunchWork &work) {
     work.isEstimate |= any_of(loop->plan.masks, [](const auto &mask) { return mask.skips; });
     work.blocks =
         std::ceil(work.points / double(loop->shape.rows())) * double(loop->shape.clusterBlocks);
+  } else if (const auto *reduction = dyn_cast<ProductReductionMatch>(&match)) {
+    const ProductReductionPlan &plan = reduction->plan;
+    work.computed = double(plan.distinctProducts()) / double(plan.reductions.size());
+    if (reduction->shape.isForWarpgroups())
+      for (const ReducedProduct &one : plan.reductions)
+        work.tileInstructions +=
+            instructionsInTiles(ReduceOp(one.reduce).getKind()) * work.points *
+            double(knownPoints(cast<AxesOp>(ReduceOp(one.reduce).getOperation())).value_or(0));
   } else if (const auto *recurrence = dyn_cast<RecurrenceMatch>(&match)) {
     work.blocks = double(recurrence->plan.rows * recurrence->shape.cluster);
     work.team = double(recurrence->shape.threads);

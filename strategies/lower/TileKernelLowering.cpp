@@ -37,6 +37,7 @@ void TileKernelLowering::lower(StatementLowering &statement, const StatementMatc
   IndexExpr blocks = *TileEmitter::numBlocks(kernel);
   tiles.launches = {{name, blocks, unsigned(*kernel.getThreads()),
                      unsigned(*kernel.getSharedBytes()), what.str()}};
+  tiles.workspaceBytes = blocks * TileRoles::workspaceOfBlock(kernel);
   tiles.largestNumber = blocks;
   statement.align(TileEmitter::alignedTensors(kernel));
 }

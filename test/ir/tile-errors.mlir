@@ -264,3 +264,113 @@ func.func @ready(%c: !tile.tile<64x16xf32, #tile.mma<4x1>>) {
   %0 = tile.ready %c : !tile.tile<64x16xf32, #tile.mma<4x1>>
   return
 }
+
+// -----
+
+// expected-error @+1 {{expected 2 to 12 stages, found 13}}
+func.func private @pipe(!tile.pipe<13>)
+
+// -----
+
+// expected-error @+1 {{expected at most 256 lines of 128 bytes}}
+func.func private @map(!tile.tma_descriptor<64x32xbf16>)
+
+// -----
+
+// expected-error @+1 {{expected elements of bf16 or f16, found 'f32'}}
+func.func private @map(!tile.tma_descriptor<64x32xf32>)
+
+// -----
+
+func.func @map(%x: !tgl.tensor<[64, 100], bf16>) {
+  %m = tile.span 0 to 64 : !tile.span<64>
+  // expected-error @+1 {{expected lines a known multiple of 16 bytes apart, of neighbours}}
+  %map = tile.tma_descriptor (%i in %m, %k in %m) -> !tile.tma_descriptor<64x64xbf16> {
+    %e = tgl.read %x[%i, %k] : !tgl.tensor<[64, 100], bf16>
+    tile.yield %e : f32
+  }
+  return
+}
+
+// -----
+
+func.func @map(%x: !tgl.tensor<[64, 128], bf16>) {
+  %m = tile.span 0 to 64 : !tile.span<64>
+  // expected-error @+1 {{expected a region that is a read of the map's elements}}
+  %map = tile.tma_descriptor (%i in %m, %k in %m) -> !tile.tma_descriptor<64x64xbf16> {
+    %e = tgl.read %x[%i, %k] : !tgl.tensor<[64, 128], bf16>
+    %f = arith.negf %e : f32
+    tile.yield %f : f32
+  }
+  return
+}
+
+// -----
+
+func.func @roles() {
+  // expected-error @+1 {{expected whole warpgroups of consumers, found 96 threads}}
+  tile.roles producer registers 40 {
+    %s = tile.span 0 to 64 : !tile.span<64>
+  } consumers 96 registers 232 {
+    %s2 = tile.span 0 to 64 : !tile.span<64>
+  }
+  return
+}
+
+// -----
+
+func.func @roles() {
+  // expected-error @+1 {{expected 24 to 256 registers, a multiple of 8, found 44}}
+  tile.roles producer registers 44 {
+    %s = tile.span 0 to 64 : !tile.span<64>
+  } consumers 256 registers 232 {
+    %s2 = tile.span 0 to 64 : !tile.span<64>
+  }
+  return
+}
+
+// -----
+
+func.func @roles() {
+  // expected-error @+1 {{expected at most 65536 registers in all, found 66560}}
+  tile.roles producer registers 40 {
+    %s = tile.span 0 to 64 : !tile.span<64>
+  } consumers 256 registers 240 {
+    %s2 = tile.span 0 to 64 : !tile.span<64>
+  }
+  return
+}
+
+// -----
+
+func.func @roles() {
+  tile.roles producer registers 40 {
+    %s = tile.span 0 to 64 : !tile.span<64>
+  } consumers 256 registers 232 {
+    // expected-error @+1 {{expected to be of all threads of the block}}
+    tile.barrier
+  }
+  return
+}
+
+// -----
+
+func.func @roles(%p: !tile.pipe<4>) {
+  tile.roles producer registers 40 {
+    // expected-error @+1 {{expected to be the consumers'}}
+    tile.wait %p at 0 : !tile.pipe<4>
+  } consumers 256 registers 232 {
+    %s2 = tile.span 0 to 64 : !tile.span<64>
+  }
+  return
+}
+
+// -----
+
+func.func @fill(%p: !tile.pipe<4>) {
+  // expected-error @+1 {{expected a copy of a box}}
+  tile.fill %p at 0 : !tile.pipe<4> {
+    %s = tile.span 0 to 64 : !tile.span<64>
+  }
+  return
+}

@@ -119,6 +119,44 @@ tgl.kernel @ahead(%x: !tgl.tensor<[M, D], bf16> {tgl.name = "x", tgl.role = "in"
   }
 }
 
+// CHECK-LABEL: tgl.kernel @roles
+tgl.kernel @roles(%x: !tgl.tensor<[4096, 512], bf16> {tgl.name = "x", tgl.role = "in"}) {
+  tile.kernel "p" () attributes {threads = 256 : i64} {
+    %ring = tile.alloc : !tile.ring<4, 64x64xbf16, k_major>
+    // CHECK: %[[PIPE:.*]] = tile.alloc : !tile.pipe<4>
+    %pipe = tile.alloc : !tile.pipe<4>
+    // CHECK: tile.roles producer registers 40 {
+    tile.roles producer registers 40 {
+      %m = tile.span 0 to 4096 : !tile.span<64>
+      %d = tile.span 0 to 512 : !tile.span<64>
+      // CHECK: %[[MAP:.*]] = tile.tma_descriptor (%i in %{{.*}}, %k in %{{.*}}) -> !tile.tma_descriptor<64x64xbf16> {
+      %map = tile.tma_descriptor (%i in %m, %k in %d) -> !tile.tma_descriptor<64x64xbf16> {
+        %e = tgl.read %x[%i, %k] : !tgl.tensor<[4096, 512], bf16>
+        tile.yield %e : f32
+      }
+      tile.for %k = 0 to 512 step 64 {
+        %s = tile.span %k to 512 : !tile.span<64>
+        // CHECK: tile.fill %[[PIPE]] at %{{.*}} floordiv 64 : !tile.pipe<4> {
+        tile.fill %pipe at %k floordiv 64 : !tile.pipe<4> {
+          %a = tile.stage %ring at %k floordiv 64 : !tile.ring<4, 64x64xbf16, k_major>
+          // CHECK: tile.copy_box %[[MAP]] at %{{.*}}, %{{.*}} to %{{.*}} : !tile.tma_descriptor<64x64xbf16>, !tile.span<64>, !tile.span<64>, !tile.shared<64x64xbf16, k_major>
+          tile.copy_box %map at %m, %s to %a : !tile.tma_descriptor<64x64xbf16>, !tile.span<64>, !tile.span<64>, !tile.shared<64x64xbf16, k_major>
+        }
+        tile.yield
+      }
+    // CHECK: } consumers 128 registers 232 {
+    } consumers 128 registers 232 {
+      tile.for %k = 0 to 512 step 64 {
+        // CHECK: tile.wait %[[PIPE]] at %{{.*}} floordiv 64 : !tile.pipe<4>
+        tile.wait %pipe at %k floordiv 64 : !tile.pipe<4>
+        // CHECK: tile.release %[[PIPE]] at %{{.*}} floordiv 64 - 1 of 8 : !tile.pipe<4>
+        tile.release %pipe at %k floordiv 64 - 1 of 8 : !tile.pipe<4>
+        tile.yield
+      }
+    }
+  }
+}
+
 // CHECK-LABEL: tgl.kernel @streamed
 tgl.kernel @streamed(%w: !tgl.tensor<[N, H], ui8> {tgl.name = "w", tgl.role = "in"},
                      %x: !tgl.tensor<[M, K], bf16> {tgl.name = "x", tgl.role = "in"},

@@ -58,9 +58,13 @@ tgl.kernel @loss(%h: !tgl.tensor<[4096, 1024], bf16> {tgl.name = "h", tgl.role =
 
 // -----
 
-// What another reduction reads too is stored: it would be another product.
+// Two reductions of one product have a copy each; tgl-fuse makes one statement of them.
 // CHECK-LABEL: tgl.kernel @two
-// CHECK: tgl.tensor<[4096, 32000], f32>
+// CHECK-NOT: tgl.tensor<[4096, 32000], f32>
+// CHECK: tgl.reduce logsumexp (%{{.*}} = 0 to 32000)
+// CHECK-NEXT: tgl.reduce sum (%{{.*}} = 0 to 1024)
+// CHECK: tgl.reduce max (%{{.*}} = 0 to 32000)
+// CHECK-NEXT: tgl.reduce sum (%{{.*}} = 0 to 1024)
 tgl.kernel @two(%h: !tgl.tensor<[4096, 1024], bf16> {tgl.name = "h", tgl.role = "in"},
                 %w: !tgl.tensor<[32000, 1024], bf16> {tgl.name = "w", tgl.role = "in"},
                 %l: !tgl.tensor<[4096], f32> {tgl.name = "l", tgl.role = "out"},

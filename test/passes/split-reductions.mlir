@@ -222,10 +222,14 @@ tgl.kernel @columns_of_product(%x: !tgl.tensor<[8192, 4096], bf16> {tgl.name = "
 
 // -----
 
-// Of a place the term there would be a product of its own.
+// Of a place the term there is of the same product, whose tiles both share (tile-merge-loops).
 // CHECK-LABEL: tgl.kernel @place_in_product
-// CHECK-NOT: tgl.temp
-// CHECK: tgl.reduce argmin (%j = 0 to 8192)
+// CHECK: %[[TERM:.*]] = tgl.temp "part" : !tgl.tensor<[8192, 8], f32>
+// CHECK: tgl.reduce argmin (%j = 1024*%[[PART:.*]] to 1024*%[[PART]] + 1024) -> i64
+// CHECK: tgl.reduce min (%j = 1024*%[[PART]] to 1024*%[[PART]] + 1024) -> f32
+// CHECK: tgl.parallel (%i = 0 to 8192)
+// CHECK-NEXT: tgl.reduce argmin (%{{.*}} = 0 to 8)
+// CHECK-NEXT: tgl.read %[[TERM]]
 tgl.kernel @place_in_product(%x: !tgl.tensor<[8192, 4096], bf16> {tgl.name = "x", tgl.role = "in"},
                              %w: !tgl.tensor<[8192, 4096], bf16> {tgl.name = "w", tgl.role = "in"},
                              %y: !tgl.tensor<[8192], i64> {tgl.name = "y", tgl.role = "out"}) {

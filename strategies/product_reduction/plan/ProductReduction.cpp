@@ -8,6 +8,7 @@
 #include "strategies/product_reduction/plan/ProductReduction.h"
 #include "ir/tgl/TglUtils.h"
 #include "passes/analysis/Outline.h"
+#include "passes/analysis/SameValue.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -182,6 +183,47 @@ bool ProductReductionPlan::fitsWarpgroups() const {
   });
 }
 
+bool tegula::isOneProduct(ParallelOp first, const ReducedProduct &one, ParallelOp second,
+                          const ReducedProduct &other,
+                          llvm::ArrayRef<std::pair<Value, Value>> axes) {
+  tgl::ReduceOp its = one.reduce, others = other.reduce, product = one.product,
+                otherProduct = other.product;
+  AxisRange columns = getAxisRange(cast<AxesOp>(its.getOperation()), 0),
+            otherColumns = getAxisRange(cast<AxesOp>(others.getOperation()), 0);
+  if (!(columns.lo == otherColumns.lo) || !(columns.hi == otherColumns.hi))
+    return false;
+  SameValue same(first, second);
+  for (auto [axis, otherAxis] : axes)
+    same.assume(axis, otherAxis);
+  same.assume(its.getAxes()[0], others.getAxes()[0]);
+  return same.equal(product.getOperation(), otherProduct.getOperation());
+}
+
+unsigned ProductReductionPlan::distinctProducts() const {
+  SmallVector<std::pair<Value, Value>> axes;
+  for (Value axis : ParallelOp(op).getAxes())
+    axes.push_back({axis, axis});
+  unsigned count = 0;
+  for (auto [number, one] : llvm::enumerate(reductions))
+    count += llvm::none_of(
+        llvm::ArrayRef(reductions).take_front(number),
+        [&](const ReducedProduct &before) { return isOneProduct(op, before, op, one, axes); });
+  return count;
+}
+
+bool ProductReductionPlan::fitsBoxes() const {
+  constexpr int64_t unit = 8; // elements in 16 bytes
+  auto isBox = [&](ReadOp read, Value line) {
+    std::optional<int64_t> apart =
+        stepAlong(elementOffset(read.getTensorType(), read.getSubscriptExprs()), line);
+    return apart && *apart > 0 && *apart % unit == 0;
+  };
+  const ReducedProduct &first = reductions.front();
+  return fitsWarpgroups() && distinctProducts() == 1 &&
+         isBox(first.a, ParallelOp(op).getAxes()[rows]) &&
+         isBox(first.b, tgl::ReduceOp(first.reduce).getAxes()[0]);
+}
+
 Attribute ProductReductionShape::toAttribute(MLIRContext *context) const {
   return DenseI64ArrayAttr::get(context, {rows, columns, depth});
 }
@@ -228,12 +270,20 @@ columnsAndTerms(const ProductReductionPlan &plan) {
   return least;
 }
 
-/// Warpgroups pay where a tile's sum is long beside what follows, in which nothing is multiplied.
+/// Warpgroups pay where a tile's sum is long beside what follows, in which nothing is multiplied;
+/// or where a warp loads for them (tile-specialize-warps), so that one multiplies while another
+/// reduces.
 static bool paysForWarpgroups(const ProductReductionPlan &plan, const TargetInfo &target) {
-  constexpr int64_t minTerms = 256;
+  constexpr int64_t minTermsAlone = 256, minTerms = 64;
   std::optional<std::pair<int64_t, int64_t>> sizes = columnsAndTerms(plan);
-  return target.hasWgmma && plan.fitsWarpgroups() && sizes &&
-         sizes->first >= ofWarpgroups.columns && sizes->second >= minTerms;
+  if (!target.hasWgmma || !plan.fitsWarpgroups() || !sizes || sizes->first < ofWarpgroups.columns)
+    return false;
+  if (sizes->second >= minTermsAlone)
+    return true;
+  int64_t most = minStepsOfRoles * ofWarpgroups.columns, // more are as good
+      steps = llvm::divideCeil(std::min(sizes->first, most), ofWarpgroups.columns) *
+              llvm::divideCeil(sizes->second, ofWarpgroups.depth);
+  return sizes->second >= minTerms && steps >= minStepsOfRoles && plan.fitsBoxes();
 }
 
 /// Warps multiply at half the rate of a stored product's tiles: that takes more than 12 bytes of
@@ -252,8 +302,8 @@ std::optional<int64_t> tegula::chooseColumnsOfPiece(const ProductReductionPlan &
                                                     const TargetInfo &target) {
   // Half of what L2 has, whose halves both keep what their multiprocessors read.
   constexpr int64_t l2Bytes = int64_t(24) << 20, elementBytes = 2;
-  constexpr int64_t minSteps = 16; // of a block: it takes some to begin and to end
-  constexpr double enough = 0.9;   // of the best use of multiprocessors
+  constexpr int64_t minSteps = minStepsOfRoles; // of a block: it takes some to begin and to end
+  constexpr double enough = 0.9;                // of the best use of multiprocessors
   auto axes = cast<AxesOp>(ParallelOp(plan.op).getOperation());
   std::optional<int64_t> points = knownPoints(axes), rows = knownPoints(axes, {plan.rows});
   std::optional<std::pair<int64_t, int64_t>> sizes = columnsAndTerms(plan);
@@ -287,7 +337,7 @@ std::optional<int64_t> tegula::chooseColumnsOfPiece(const ProductReductionPlan &
   for (const Choice &choice : choices)
     if (choice.busy >= enough * best && (!chosen || (choice.staysInL2 && !chosen->staysInL2)))
       chosen = &choice;
-  return chosen->pieces > 1 ? std::optional(chosen->tiles * shape.columns) : std::nullopt;
+  return chosen->tiles * shape.columns;
 }
 
 Matched<ProductReductionShape> tegula::chooseProductReductionShape(const ProductReductionPlan &plan,

@@ -26,15 +26,26 @@ struct ReducedProduct {
   tgl::ReadOp a, b;      ///< a varies with the row, b with the column
 };
 
+/// Whether the products of two reductions, of one statement or of two, are equal over the same
+/// columns, where pairs of these axes are one.
+bool isOneProduct(tgl::ParallelOp first, const ReducedProduct &one, tgl::ParallelOp second,
+                  const ReducedProduct &other,
+                  llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> axes);
+
 struct ProductReductionPlan {
   tgl::ParallelOp op;
   unsigned rows; ///< the axis of the rows; the others number blocks
   std::vector<ReducedProduct> reductions;
 
+  /// Products that differ: reductions of one share its tiles (tile-merge-loops).
+  unsigned distinctProducts() const;
   bool hasF32() const; ///< whether some product is of f32
   /// Whether warpgroups can multiply: factors of 16 bits whose neighbours along the sum are
   /// neighbours in memory.
   bool fitsWarpgroups() const;
+  /// Whether there is one product, whose factors TMA can copy: lines a known multiple of 16 bytes
+  /// apart.
+  bool fitsBoxes() const;
 };
 
 Matched<ProductReductionPlan> planProductReduction(tgl::ParallelOp op);
@@ -68,9 +79,13 @@ Matched<ProductReductionShape> chooseProductReductionShape(const ProductReductio
 bool beatsStoredProduct(const ProductReductionPlan &plan, const TargetInfo &target,
                         llvm::StringRef wanted);
 
+/// Steps of a block for which warps with roles pay (tile-specialize-warps): its descriptors take
+/// about a microsecond.
+inline constexpr int64_t minStepsOfRoles = 32;
+
 /// Columns of a piece, where pieces are to be points of their own, so that blocks of warpgroups
-/// keep all multiprocessors busy, and the rows that are multiplied at a time stay in L2. Nothing:
-/// they are not cut.
+/// keep all multiprocessors busy, and the rows that are multiplied at a time stay in L2: all, where
+/// one piece is best. Nothing: the statement is not for warpgroups, or of unknown sizes.
 std::optional<int64_t> chooseColumnsOfPiece(const ProductReductionPlan &plan,
                                             const ProductReductionShape &shape,
                                             const TargetInfo &target);
