@@ -313,8 +313,8 @@ void RingType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult RingType::verify(EmitError emitError, int64_t stages, SharedType) {
-  if (stages < 2)
-    return emitError() << "expected two stages or more, found " << stages;
+  if (stages < 1)
+    return emitError() << "expected a stage or more, found " << stages;
   return success();
 }
 
@@ -348,8 +348,8 @@ LogicalResult TmaDescriptorType::verify(EmitError emitError, llvm::ArrayRef<int6
 }
 
 LogicalResult PipeType::verify(EmitError emitError, int64_t stages) {
-  if (stages < 2 || stages > maxStages)
-    return emitError() << "expected 2 to " << maxStages << " stages, found " << stages;
+  if (stages < 1 || stages > maxStages)
+    return emitError() << "expected 1 to " << maxStages << " stages, found " << stages;
   return success();
 }
 

@@ -120,6 +120,9 @@ def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::tegula::tgl::KernelOp
     computes addresses, no barrier of the block is in a step, and one warpgroup multiplies while the other reduces. The
     number of a step among all of the block's tells its stage.
 
+    An operand that is the same in all turns of the loops around the innermost one, such as the rows of a product whose columns
+    are reduced, stays in a ring of its own with a stage for each step, where others have no fewer stages for it.
+
     Consumers have 232 registers, producers 40; the ring has as many stages as fit, up to six.
 
     *Why here*: copies are asynchronous or not by now; `tile-pipeline` takes what is left.

@@ -141,8 +141,8 @@ tgl.kernel @bytes() sizes [] {
 
 // -----
 
-// expected-error @+1 {{expected two stages or more, found 1}}
-func.func private @ring(!tile.ring<1, 32x64xbf16, k_major>)
+// expected-error @+1 {{expected a stage or more, found 0}}
+func.func private @ring(!tile.ring<0, 32x64xbf16, k_major>)
 
 // -----
 
@@ -267,7 +267,7 @@ func.func @ready(%c: !tile.tile<64x16xf32, #tile.mma<4x1>>) {
 
 // -----
 
-// expected-error @+1 {{expected 2 to 12 stages, found 13}}
+// expected-error @+1 {{expected 1 to 12 stages, found 13}}
 func.func private @pipe(!tile.pipe<13>)
 
 // -----

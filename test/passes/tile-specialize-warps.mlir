@@ -191,3 +191,61 @@ tgl.kernel @few(%x: !tgl.tensor<[4096, 512], bf16> {tgl.name = "x", tgl.role = "
     }
   }
 }
+
+// -----
+
+// Rows that are the same for all columns, and fit beside six stages of columns, are copied once: their pipe has a stage for each
+// step of a sum, which nobody releases.
+// CHECK-LABEL: tgl.kernel @stays
+// CHECK-DAG: %[[A:.*]] = tile.alloc at {{[0-9]+}} : !tile.ring<2, 128x64xbf16, k_major>
+// CHECK-DAG: %[[PA:.*]] = tile.alloc at {{[0-9]+}} : !tile.pipe<2>
+// CHECK-DAG: %[[B:.*]] = tile.alloc at {{[0-9]+}} : !tile.ring<6, 256x64xbf16, k_major>
+// CHECK-DAG: %[[PB:.*]] = tile.alloc at {{[0-9]+}} : !tile.pipe<6>
+// CHECK: tile.for %[[K:.*]] = 0 to 128 step 64 {
+// CHECK: tile.fill %[[PA]] at %[[K]] floordiv 64
+// CHECK-NEXT: tile.stage %[[A]] at %[[K]] floordiv 64
+// CHECK-NEXT: tile.copy_box
+// CHECK-NOT: tile.copy_box
+// CHECK: tile.for %[[J:.*]] = 0 to 8192 step 256 {
+// CHECK: tile.for %[[K2:.*]] = 0 to 128 step 64 {
+// CHECK: tile.fill %[[PB]] at 2*(%[[J]] floordiv 256) + %[[K2]] floordiv 64
+// CHECK: tile.copy_box
+// CHECK: } consumers
+// CHECK: tile.wait %[[PA]] at %[[CK:.*]] floordiv 64
+// CHECK: tile.wait %[[PB]]
+// CHECK-NOT: tile.release %[[PA]]
+// CHECK: tile.release %[[PB]]
+tgl.kernel @stays(%x: !tgl.tensor<[4096, 128], bf16> {tgl.name = "x", tgl.role = "in"},
+               %c: !tgl.tensor<[8192, 128], bf16> {tgl.name = "c", tgl.role = "in"},
+               %a: !tgl.tensor<[4096], f32> {tgl.name = "a", tgl.role = "out"}) {
+  tgl.launch "a" strategy "product-reduction" {
+    tile.kernel "a" (%t = 0 to 32) {
+      %m = tile.span 128*%t to 4096 : !tile.span<128>
+      %start = tile.init : !tile.state<max, 128xf32>
+      %all = tile.for %j = 0 to 8192 step 256 iter (%before = %start : !tile.state<max, 128xf32>) {
+        %n = tile.span %j to 8192 : !tile.span<256>
+        %zero = tile.zero : !tile.tile<128x256xf32>
+        %p = tile.for %k = 0 to 128 step 64 iter (%sum = %zero : !tile.tile<128x256xf32>) {
+          %d = tile.span %k to 128 : !tile.span<64>
+          %l = tile.operand (%i in %m, %q in %d) -> !tile.tile<128x64xbf16> {
+            %e = tgl.read %x[%i, %q] : !tgl.tensor<[4096, 128], bf16>
+            tile.yield %e : f32
+          }
+          %r = tile.operand (%i in %n, %q in %d) -> !tile.tile<256x64xbf16> {
+            %e = tgl.read %c[%i, %q] : !tgl.tensor<[8192, 128], bf16>
+            tile.yield %e : f32
+          }
+          %next = tile.dot %l, %r, %sum : !tile.tile<128x64xbf16>, !tile.tile<256x64xbf16>, !tile.tile<128x256xf32>
+          tile.yield %next : !tile.tile<128x256xf32>
+        }
+        %after = tile.reduce %p over %n into %before : !tile.tile<128x256xf32>, !tile.span<256>, !tile.state<max, 128xf32>
+        tile.yield %after : !tile.state<max, 128xf32>
+      }
+      %largest = tile.finish %all : !tile.state<max, 128xf32> -> !tile.tile<128xf32>
+      tile.store (%i in %m) (%v = %largest : !tile.tile<128xf32>) {
+        tgl.write %v, %a[%i] : f32, !tgl.tensor<[4096], f32>
+        tile.yield
+      }
+    }
+  }
+}
