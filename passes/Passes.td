@@ -820,6 +820,22 @@ def RotateBuffersPass : Pass<"tgl-rotate-buffers", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def FindLastWritersPass : Pass<"tgl-find-last-writers", "::tegula::tgl::KernelOp"> {
+  let summary = "finds the last writers of a scatter in one launch, without setting their places before";
+  let description = [{
+    `y[slot[i], d] = x[i, d]` keeps in a table which i is the last that writes a row: a launch sets the rows' places to -1,
+    one takes the maximum of the numbers i there. Now one launch does both. What stands in the table before may be anything. It
+    counts where it is the number of a point that writes the same row (`slot[found] == slot[i]`, and its filter is true); else the
+    point's own number replaces it, by compare-and-swap. All numbers that points write count, so an element is replaced once,
+    and then the maximum is taken. Numbers have 32 bits where there are few enough points.
+
+    *Why here*: after what changes axes and fuses statements, before strategies are chosen. For a GPU.
+    *Rounding*: none; the table holds the same.
+    *Stops*: where the place or the filter of a point is computed by a loop or a reduction, or read from what the nest writes; at points that are not
+    numbered in row-major order of the nest's axes; at more than 8 points for each element of the table, which few-targets and the warps combine.
+  }];
+}
+
 def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
   let summary = "gives each launch a strategy and maps its axes to the machine";
   let description = [{

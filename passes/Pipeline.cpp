@@ -259,6 +259,9 @@ static void addSchedulePasses(PipelineBuilder &pipeline, const PipelineOptions &
     // Long scans that stand alone now, into tiles.
     pipeline.addPreparation(createSplitScansPass());
     pipeline.add(createSplitRecurrencesPass());
+    // Scatters of which the last point counts: while both statements of their tables stand alone,
+    // with the axes that they will have.
+    pipeline.add(createFindLastWritersPass());
   }
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
@@ -402,6 +405,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createInterchangeLoopsPass(); }, counters);
   registerCounted([] { return createChainLaunchesPass(); }, counters);
   registerCounted([] { return createRotateBuffersPass(); }, counters);
+  registerCounted([] { return createFindLastWritersPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
   PassPipelineRegistration<TextOptions>(

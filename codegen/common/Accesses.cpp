@@ -9,8 +9,10 @@
 
 #include "codegen/common/AccessShape.h"
 #include "codegen/common/ScalarEmitter.h"
+#include "codegen/llvm/AccessMetadata.h"
 #include "ir/tgl/TglReports.h"
 #include "ir/tgl/TglUtils.h"
+#include "ir/tgl/WriteAttributes.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -47,6 +49,23 @@ Value *tegula::emitReadMask(ScalarEmitter &e, tgl::ReadOp op) {
   return mask;
 }
 
+/// What an element that other points may write at the same time holds, which may be undefined.
+static Value *loadUnordered(ScalarEmitter &e, const ScalarEmitter::Buffer &buffer,
+                            ArrayRef<ValueExpr> subscripts, Value *mask) {
+  assert(!e.lanes && "lanes are not chosen for elements that others write");
+  IRBuilder<> &b = e.b;
+  Type *raw = e.storageType(buffer.type.getElementType());
+  auto load = [&]() -> Value * {
+    Value *offset = e.emitIndex(elementOffset(buffer.type, subscripts));
+    LoadInst *found = b.CreateAlignedLoad(raw, b.CreateInBoundsGEP(raw, buffer.pointer, offset),
+                                          Align(storageBytes(buffer.type.getElementType())));
+    e.setAtomic(found);
+    found->setMetadata(mayBeUndefined, MDNode::get(b.getContext(), {}));
+    return found;
+  };
+  return mask ? e.emitIfElse(mask, load, Constant::getNullValue(raw)) : load();
+}
+
 void tegula::emitRead(ScalarEmitter &e, tgl::ReadOp op) {
   IRBuilder<> &b = e.b;
   auto found = e.buffers.find(op.getTensor());
@@ -58,8 +77,11 @@ void tegula::emitRead(ScalarEmitter &e, tgl::ReadOp op) {
   Value *otherwise = nullptr; // null: 0
   Value *mask = emitReadMask(e, op);
   Value *isInside = mask;
-  mask = e.shadow.checkRead(op, op.getTensor(), subscripts, mask);
-  Value *raw = e.loadRaw(buffer, subscripts, mask);
+  bool isUnordered = op->hasAttr(tgl::unorderedAttrName);
+  if (!isUnordered)
+    mask = e.shadow.checkRead(op, op.getTensor(), subscripts, mask);
+  Value *raw = isUnordered ? loadUnordered(e, buffer, subscripts, mask)
+                           : e.loadRaw(buffer, subscripts, mask);
   Value *value = e.decode(raw, buffer.type.getElementType());
   if (op.getFill() && mask) {
     // Where the guard is false the value is 0; where the element is missing, the fill.
@@ -127,8 +149,37 @@ static void storeAlike(ScalarEmitter &e, const ScalarEmitter::Buffer &buffer,
   });
 }
 
+/// The larger of the value and the element, or the value where it replaces the element. A point
+/// that comes too late to replace it finds a value that stays; who finds a larger one has no need
+/// to write.
+static void emitReplacing(ScalarEmitter &e, tgl::WriteOp op, Value *pointer, Value *offset,
+                          Value *value, Value *mask) {
+  assert(!e.lanes && "lanes are not chosen for elements that others write");
+  IRBuilder<> &b = e.b;
+  Type *raw = e.storageType(op.getTensorType().getElementType());
+  MaybeAlign alignment(storageBytes(op.getTensorType().getElementType()));
+  Value *found = e.valueOf(op.getReplaced()), *stays = e.valueOf(op.getUnless());
+  e.emitIf(mask ? mask : b.getTrue(), [&] {
+    Value *address = b.CreateInBoundsGEP(raw, pointer, offset);
+    auto replace = [&]() -> Value * {
+      AtomicCmpXchgInst *swap = b.CreateAtomicCmpXchg(
+          address, found, value, alignment, AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
+      e.setAtomic(swap);
+      swap->setMetadata(mayBeUndefined, MDNode::get(b.getContext(), {}));
+      return b.CreateSelect(b.CreateExtractValue(swap, 1), value, b.CreateExtractValue(swap, 0));
+    };
+    Value *before = e.emitIfElse(b.CreateNot(stays), replace, found);
+    e.emitIf(b.CreateICmpSLT(before, value), [&] {
+      e.setAtomic(b.CreateAtomicRMW(AtomicRMWInst::Max, address, value, alignment,
+                                    AtomicOrdering::Monotonic));
+    });
+  });
+}
+
 void tegula::emitCombine(ScalarEmitter &e, tgl::WriteOp op, Value *pointer, Value *offset,
                          Value *value, Value *mask) {
+  if (op.getReplaced())
+    return emitReplacing(e, op, pointer, offset, value, mask);
   IRBuilder<> &b = e.b;
   mlir::Type element = op.getTensorType().getElementType();
   if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64))

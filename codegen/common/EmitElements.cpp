@@ -319,6 +319,10 @@ void ScalarEmitter::setAtomic(Instruction *access) {
                             : b.getContext().getOrInsertSyncScopeID(options.atomicScope);
   if (auto *store = dyn_cast<StoreInst>(access))
     return store->setAtomic(AtomicOrdering::Monotonic, scope);
+  if (auto *load = dyn_cast<LoadInst>(access))
+    return load->setAtomic(AtomicOrdering::Monotonic, scope);
+  if (auto *swap = dyn_cast<AtomicCmpXchgInst>(access))
+    return swap->setSyncScopeID(scope);
   cast<AtomicRMWInst>(access)->setSyncScopeID(scope);
 }
 

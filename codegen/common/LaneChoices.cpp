@@ -16,6 +16,7 @@
 #include "codegen/common/AccessShape.h"
 #include "ir/tgl/TglFunctions.h"
 #include "ir/tgl/TglUtils.h"
+#include "ir/tgl/WriteAttributes.h"
 #include <cmath>
 
 using namespace llvm;
@@ -175,6 +176,8 @@ private:
     bool varies = any_of(op->getOperands(), [&](mlir::Value value) { return lane.varies(value); });
     double result = 0;
     if (auto read = dyn_cast<tgl::ReadOp>(op)) {
+      if (read->hasAttr(tgl::unorderedAttrName)) // one at a time, as are the writes that use it
+        return never;
       result = accessCost(read.getTensorType(), read.getSubscriptExprs(), lane, false);
       // A fill or a division that must be exact compares subscripts.
       if (read.getFill() || !read.getExactExprs().empty())

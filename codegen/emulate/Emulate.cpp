@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/emulate/Emulate.h"
 
+#include "codegen/llvm/AccessMetadata.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -170,6 +171,7 @@ enum Hook : unsigned { AccessHook, RangeHook, LocalHook, AtomHook, FenceHook, Sh
 void Emulation::check(Instruction &before, Value *address, EmulatedAccess access, Type *type,
                       Align alignment) {
   access.bytes = module.getDataLayout().getTypeStoreSize(type);
+  access.mayBeUndefined = before.hasMetadata(mayBeUndefined);
   access.alignment = alignment.value();
   access.place = locationOf(before);
   b.SetInsertPoint(&before);

@@ -37,7 +37,8 @@ struct EmulatedAccess {
   /// Atomic or volatile: no race with another such access whose scope holds both threads.
   bool isStrong = false;
   bool acquires = false, releases = false;
-  bool isBulk = false; // a copy by the proxy by which tensor cores read
+  bool mayBeUndefined = false; // reads what nobody may have written
+  bool isBulk = false;         // a copy by the proxy by which tensor cores read
   EmulatedScope scope = EmulatedScope::Device;
   uint32_t bytes = 0;     // 0: the call says how many
   uint32_t alignment = 1; // that the instruction needs

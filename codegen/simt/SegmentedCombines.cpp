@@ -93,6 +93,16 @@ bool SegmentedCombines::emitIn(mlir::Operation *op) {
   Value *lane = b.CreateAnd(b.CreateTrunc(thread, b.getInt32Ty()), b.getInt32(e.warp - 1));
 
   Value *key = b.CreateSelect(exists, offset, e.i64(-1));
+  if (write.getReplaced()) {
+    // A neighbour with a larger number writes in place of this lane.
+    Value *next = e.shuffle(key, Intrinsic::nvvm_shfl_sync_down_i32, b.getInt32(1), 31);
+    Value *larger = e.shuffle(value, Intrinsic::nvvm_shfl_sync_down_i32, b.getInt32(1), 31);
+    Value *yields =
+        b.CreateAnd(b.CreateICmpNE(lane, b.getInt32(e.warp - 1)),
+                    b.CreateAnd(b.CreateICmpEQ(key, next), b.CreateICmpSGT(larger, value)));
+    emitCombine(e, write, buffer.pointer, offset, value, b.CreateAnd(exists, b.CreateNot(yields)));
+    return true;
+  }
   Value *before = e.shuffle(key, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(1), 0);
   Value *meets = b.CreateAnd(
       exists, b.CreateAnd(b.CreateICmpNE(lane, b.getInt32(0)), b.CreateICmpEQ(key, before)));

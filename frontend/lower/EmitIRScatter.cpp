@@ -18,6 +18,7 @@
 #include "frontend/lower/EmitIRScatter.h"
 #include "frontend/lower/EmitIRExpr.h"
 #include "frontend/lower/EmitIRImpl.h"
+#include "ir/tgl/WriteAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -67,6 +68,7 @@ Emitter::LastWriters tegula::emit::emitLastWriters(Emitter &emitter, const Stmt 
   last.table = tgl::TempOp::create(emitter.builder, loc,
                                    emitter.tensorType(dims, emitter.builder.getI64Type()),
                                    stmt.tensor->name + ".last");
+  last.table.getDefiningOp()->setAttr(tgl::lastWritersAttrName, emitter.builder.getUnitAttr());
   SmallVector<const Var *, 4> axes =
       emitter.unboundAxes(emitter.withBounds(deciding), emitter.inTargetOrder(stmt));
   auto atPoints = [&](tgl::ReduceKind combine, llvm::function_ref<Value()> value) {

@@ -108,6 +108,8 @@ public:
   Kind kind = Kind::F32;
   bool checked = false;
   std::optional<tgl::ReduceKind> combination;   ///< of the value and the element that is there
+  bool isUnordered = false;                     ///< reads what may be undefined
+  Slot replaced = noSlot, unless = noSlot;      ///< what the value takes the place of
   std::string distinct;                         ///< what the program says keeps its points apart
   std::string text;                             // of a checked subscript
   std::string reportsAs;                        ///< what is wrong, where it is not the subscript
@@ -170,7 +172,9 @@ public:
         reportOutside(frame, state, at);
       return setFill(frame);
     }
-    if (!frame.checkRead(this, state, *position, at))
+    if (isUnordered && !frame.isDefined(state, *position))
+      return setZero(frame);
+    if (!isUnordered && !frame.checkRead(this, state, *position, at))
       return setZero(frame);
     switch (kind) {
     case Kind::F64:
@@ -203,11 +207,25 @@ public:
     if (!position)
       return reportOutside(frame, state, at);
     bool differs = combination == tgl::ReduceKind::Any && changes(frame, state, *position);
+    if (replaces(frame, state, *position)) {
+      storeInteger(state.dtype, state.data, *position, frame.slots[value]);
+      return frame.define(state, *position, combination);
+    }
     if (frame.checkWrite(this, state, *position, at, combination, distinct, differs))
       store(frame, state, *position);
   }
 
 private:
+  /// Whether the element still holds what the value takes the place of.
+  bool replaces(Frame &frame, const TensorState &state, int64_t position) const {
+    if (replaced == noSlot)
+      return false;
+    if (!frame.isDefined(state, position)) // 0 was found there
+      return true;
+    return !frame.slots[unless] &&
+           loadInteger(state.dtype, state.data, position) == int64_t(frame.slots[replaced]);
+  }
+
   /// Whether the value, as it is stored, has other bits than the element.
   bool changes(Frame &frame, const TensorState &state, int64_t position) const {
     uint64_t stored = 0;
@@ -314,6 +332,7 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
           node->fill = slotOf(read.getFill());
         node->value = slotOf(read.getResult());
         node->kind = kindOf(read.getType());
+        node->isUnordered = read->hasAttr(tgl::unorderedAttrName);
         nodes.push_back(std::move(node));
         return true;
       })
@@ -325,6 +344,10 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
           node->distinct = names.str();
         node->value = slotOf(write.getValue());
         node->kind = kindOf(write.getValue().getType());
+        if (write.getReplaced()) {
+          node->replaced = slotOf(write.getReplaced());
+          node->unless = slotOf(write.getUnless());
+        }
         rejectInput(node->tensor, loc);
         nodes.push_back(std::move(node));
         return true;

@@ -15,6 +15,7 @@
 #define TEGULA_IR_INTERPRETER_IMPL_H
 
 #include "ir/interpreter/Interpreter.h"
+#include "ir/tgl/WriteAttributes.h"
 #include "ir/tile/Tile.h"
 #include "symbolic/IndexProgram.h"
 #include "llvm/ADT/DenseSet.h"
@@ -70,6 +71,11 @@ public:
   /// Before an element is read: false, reported, where nothing has defined it; reports a race.
   bool checkRead(const Node *node, const TensorState &tensor, int64_t position,
                  llvm::ArrayRef<int64_t> subscripts);
+  static bool isDefined(const TensorState &tensor, int64_t position) {
+    return tensor.isInput || (tensor.stamps[position] >> tgl::stampKindBits) >= tensor.born;
+  }
+  /// Marks an element that is written whatever was there.
+  void define(TensorState &tensor, int64_t position, std::optional<tgl::ReduceKind> combine);
   /// Before an element is written: false, reported, where a sum or maximum meets what nothing has
   /// defined; reports a race, as the program's own mistake where it says that data are `distinct`.
   /// Marks the element. `differs`: whether the element is not what is written.

@@ -125,6 +125,11 @@ bool Frame::checkWrite(const Node *node, TensorState &tensor, int64_t position,
   return true;
 }
 
+void Frame::define(TensorState &tensor, int64_t position, std::optional<tgl::ReduceKind> combine) {
+  tensor.stamps[position] = (clock << tgl::stampKindBits) | tgl::writeKind(combine);
+  ++tensor.version;
+}
+
 void Frame::allocate(const Node *node, TensorState &tensor) {
   if (tensor.own.empty()) {
     std::optional<int64_t> size = storageBytes(tensor.dtype, tensor.shape);

@@ -219,7 +219,7 @@ void WriteOp::build(OpBuilder &builder, OperationState &state, Value value, Valu
   state.addOperands(operands.values());
   if (guard)
     state.addOperands(guard);
-  properties.setOperandSegmentSizes({1, 1, int32_t(operands.values().size()), guard ? 1 : 0});
+  properties.setOperandSegmentSizes({1, 1, int32_t(operands.values().size()), guard ? 1 : 0, 0, 0});
 }
 
 llvm::SmallVector<ValueExpr> WriteOp::getSubscriptExprs() {
@@ -234,9 +234,9 @@ static StringRef keywordOf(ReduceKind combine) {
 ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
   ExprParser exprs(parser);
-  OpAsmParser::UnresolvedOperand value, tensor, guard;
+  OpAsmParser::UnresolvedOperand value, tensor, guard, replaced, unless;
   llvm::SmallVector<IndexExpr> subscripts;
-  bool hasGuard = false;
+  bool hasGuard = false, replaces = false;
   Type valueType;
   TglTensorType type;
   for (ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Any})
@@ -248,6 +248,12 @@ ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parser.parseOperand(value) || parser.parseComma() || parser.parseOperand(tensor) ||
       exprs.parseSubscripts(subscripts))
     return failure();
+  if (succeeded(parser.parseOptionalKeyword("replaces"))) {
+    replaces = true;
+    if (parser.parseOperand(replaced) || parser.parseKeyword("unless") ||
+        parser.parseOperand(unless))
+      return failure();
+  }
   if (succeeded(parser.parseOptionalKeyword("if"))) {
     hasGuard = true;
     if (parser.parseOperand(guard))
@@ -263,11 +269,13 @@ ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseType(valueType) || parser.parseComma() || parser.parseType(type) ||
       parser.resolveOperand(value, valueType, result.operands) ||
       parser.resolveOperand(tensor, type, result.operands) || exprs.resolve(result) ||
-      (hasGuard && parser.resolveOperand(guard, builder.getI1Type(), result.operands)))
+      (hasGuard && parser.resolveOperand(guard, builder.getI1Type(), result.operands)) ||
+      (replaces && (parser.resolveOperand(replaced, valueType, result.operands) ||
+                    parser.resolveOperand(unless, builder.getI1Type(), result.operands))))
     return failure();
   result.addAttribute(getSubscriptsAttrName(result.name), exprs.attr(subscripts));
   result.getOrAddProperties<Properties>().setOperandSegmentSizes(
-      {1, 1, int32_t(exprs.numIndices()), hasGuard});
+      {1, 1, int32_t(exprs.numIndices()), hasGuard, replaces, replaces});
   return success();
 }
 
@@ -276,6 +284,8 @@ void WriteOp::print(OpAsmPrinter &printer) {
     printer << ' ' << keywordOf(*combine);
   printer << ' ' << getValue() << ", " << getTensor();
   ExprPrinter(printer, getIndices()).printSubscripts(getSubscripts());
+  if (getReplaced())
+    printer << " replaces " << getReplaced() << " unless " << getUnless();
   if (getGuard())
     printer << " if " << getGuard();
   if (std::optional<StringRef> checked = getChecked()) {
@@ -305,6 +315,11 @@ LogicalResult WriteOp::verify() {
       return emitOpError() << "expected sum, max, min or any, found "
                            << stringifyReduceKind(*combine);
   }
+  if (!getReplaced() != !getUnless())
+    return emitOpError("expected a value that is replaced, and where it is not");
+  if (getReplaced() && (getCombine() != ReduceKind::Max || !type.getElementType().isInteger() ||
+                        getReplaced().getType() != getValue().getType()))
+    return emitOpError("expected the largest of integers, of which one is replaced");
   return verifyDims(*this, getSubscripts().getValue(), getIndices().size());
 }
 

@@ -166,6 +166,9 @@ def ReadOp : Tgl_Op<"read", [AttrSizedOperandSegments, IndexedOp]> {
     - `checked "ids[i]"`: subscripts come from data; outside, the value is 0 and the run reports an
       error that names the subscript.
 
+    With the attribute `unordered` the element may be undefined, and other points may write it at
+    the same time: the value is any that it has had.
+
     ```mlir
     %v = tgl.read %x[%n, %p + %r - pad] fill %zero if %c : !tgl.tensor<[N, W], f32>
     ```
@@ -201,10 +204,14 @@ def WriteOp : Tgl_Op<"write", [AttrSizedOperandSegments, IndexedOp]> {
     dropped and reported. No two points of a kernel write one element, except in these four ways. Steps of a
     loop may, and the last one counts; an attribute `apart` says that these do not. An attribute `distinct`
     names the data of which the program says that they keep points apart, for checked mode.
+    `max %v ... replaces %f unless %c`: where %c is false, and the element still holds %f (what an `unordered`
+    read has found there), it becomes %v, whatever is larger. So the first point that finds an old value takes
+    its place, and those that come later meet as with `max`.
     `tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f16>`, `tgl.write max %v, %y[%i] : ...`.
   }];
   let arguments = (ins Tgl_Scalar:$value, Arg<TglTensorType, "", [MemWrite]>:$tensor,
                        IndexExprArrayAttr:$subscripts, Variadic<Index>:$indices, Optional<I1>:$guard,
+                       Optional<Tgl_Scalar>:$replaced, Optional<I1>:$unless,
                        OptionalAttr<ReduceKind>:$combine, OptionalAttr<StrAttr>:$checked);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$tensor,

@@ -18,6 +18,14 @@ namespace tegula::tgl {
 /// Checked mode names them where two points meet.
 inline constexpr llvm::StringLiteral distinctAttrName = "distinct";
 
+/// Attribute of a `tgl.read`: other points may write the element at the same time, or nothing has
+/// defined it yet.
+inline constexpr llvm::StringLiteral unorderedAttrName = "unordered";
+
+/// Attribute of a `tgl.temp` of the last writers (EmitIRScatter.cpp): an element becomes -1, then
+/// the largest number of the points that write it; only elements that such a point writes are read.
+inline constexpr llvm::StringLiteral lastWritersAttrName = "last_writers";
+
 /// An element's stamp: the time of its last write in the upper bits, how it wrote in the lower
 /// ones.
 inline constexpr unsigned stampKindBits = 4;

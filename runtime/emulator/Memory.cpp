@@ -184,6 +184,21 @@ std::string Memory::describe(const Thread &thread, const Shadow::Record &earlier
       .str();
 }
 
+/// Gives an element that nobody has written what an earlier launch may have left there: small
+/// numbers, and now and then all bits, in an order that is the same in each run.
+static void fillUndefined(Region &region, uint64_t offset, uint64_t bytes) {
+  if (!region.shadow->findUndefined(offset, bytes))
+    return;
+  uint64_t hash = (offset + 1) * 0x9e3779b97f4a7c15;
+  hash ^= hash >> 32;
+  uint64_t value = (hash >> 8) & ((uint64_t(1) << (hash & 15)) - 1);
+  if ((hash & 63) == 63)
+    value = ~uint64_t(0);
+  std::memcpy(const_cast<char *>(region.begin) + offset, &value,
+              std::min<uint64_t>(bytes, sizeof(value)));
+  region.shadow->define(offset, bytes);
+}
+
 void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t number,
                    AccessTime time) {
   const EmulatedAccess &access = code.accesses[number];
@@ -203,6 +218,8 @@ void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t
     region->block->visit(thread, access.place, region->name);
   uint64_t offset = begin - region->begin;
   Shadow &shadow = *region->shadow;
+  if (access.mayBeUndefined)
+    fillUndefined(*region, offset, bytes);
   if (access.reads)
     if (std::optional<uint64_t> at = shadow.findUndefined(offset, bytes))
       thread.fail(EmulatorError::Undefined, access.place,
