@@ -131,6 +131,15 @@ TEST_F(Emulator, FindsUndefinedGlobalMemory) {
   EXPECT_EQ(run("%v = load i32, ptr addrspace(1) %at"), EmulatorError::Undefined);
 }
 
+TEST_F(Emulator, LetsAccessesFindWhatNobodyHasWritten) {
+  const char *mayBeUndefined = "%v = load atomic i32, ptr addrspace(1) %at monotonic, align 4, "
+                               "!tegula.may-be-undefined !{}\n";
+  xContents = BufferContents::Undefined;
+  EXPECT_EQ(run(mayBeUndefined), std::nullopt);
+  // What one access has found stays, and others read it.
+  EXPECT_EQ(run(std::string(mayBeUndefined) + "%w = load i32, ptr addrspace(1) %at"), std::nullopt);
+}
+
 TEST_F(Emulator, FindsDivergentBarriers) {
   // Half of a warp goes by.
   EXPECT_EQ(run(R"(
