@@ -67,7 +67,7 @@ struct Access {
                      "' is outside");
   }
   bool isDefined(Machine &machine, int64_t position) const {
-    if (machine.tensors[tensor].isDefined[position])
+    if (machine.tensors[tensor].isDefined(position))
       return true;
     machine.stop(Evaluation::Undefined, place + ": an element of '" +
                                             machine.tensors[tensor].tensor.name +
@@ -96,11 +96,11 @@ struct Read : Access {
     }
     if (!isDefined(machine, *position))
       return;
-    const PointTensor &from = machine.tensors[tensor].tensor;
+    const Memory &from = machine.tensors[tensor];
     if (isFloat)
-      machine.numbers[value] = from.numbers[*position];
+      machine.numbers[value] = from.numbers[size_t(*position)];
     else
-      machine.integers[value] = from.integers[*position];
+      machine.integers[value] = from.integers[size_t(*position)];
   }
 
 private:
@@ -133,7 +133,7 @@ struct Write : Access {
     bool combines = combination && combination != ReduceKind::Any;
     if (combines && !isDefined(machine, *position))
       return;
-    memory.isDefined[*position] = 1;
+    memory.define(*position);
     ++memory.version;
     if (isFloat) {
       Number &element = memory.tensor.numbers[*position];
@@ -185,7 +185,7 @@ struct Sort {
       start += at * keys.strides[k];
     }
     for (int64_t k = start; k < start + count; ++k)
-      if (!keys.isDefined[k] || !places.isDefined[k])
+      if (!keys.isDefined(k) || !places.isDefined(k))
         return machine.stop(Evaluation::Undefined, place + ": what is sorted is not defined");
     ++keys.version;
     ++places.version;
@@ -271,7 +271,7 @@ bool tegula::prove::buildAccess(StepBuilder &builder, Operation *op, Steps &step
         builder.tensorIds[temp.getTensor()] = id;
         steps.push_back([=](Machine &machine) {
           Memory &memory = machine.tensors[id];
-          std::fill(memory.isDefined.begin(), memory.isDefined.end(), 0);
+          memory.undefineAll();
           ++memory.version;
         });
         return true;
@@ -292,6 +292,8 @@ bool tegula::prove::buildAccess(StepBuilder &builder, Operation *op, Steps &step
       })
       .Case([&](tgl::WriteOp op) {
         Write write;
+        if (builder.machine.tensors[builder.tensorOf(op.getTensor())].isOnlyRead)
+          return false;
         fillIn(builder, op, write);
         write.combination = op.getCombine();
         write.value = builder.slotOf(op.getValue());
@@ -303,6 +305,9 @@ bool tegula::prove::buildAccess(StepBuilder &builder, Operation *op, Steps &step
         Sort sort;
         sort.values = builder.tensorOf(op.getValues());
         sort.positions = builder.tensorOf(op.getPositions());
+        for (unsigned tensor : {sort.values, sort.positions})
+          if (builder.machine.tensors[tensor].isOnlyRead)
+            return false;
         for (Attribute subscript : op.getSubscripts())
           sort.row.push_back(builder.index(subscript, op.getIndices()));
         sort.descending = op.getDescending();

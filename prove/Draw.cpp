@@ -225,7 +225,10 @@ Point tegula::prove::drawPoint(tgl::KernelOp kernel, const Sizes &sizes, const P
     tensor.name = kernel.getArgName(i).str();
     tensor.dtype = *dtypeOf(type.getElementType());
     tensor.shape = *shapeOf(type, sizes);
-    for (int64_t n = 0, count = tensor.count(); n < count; ++n) {
+    int64_t count = kind.isOutline ? 0 : tensor.count();
+    (isFloat(tensor.dtype) ? tensor.numbers.reserve(size_t(count))
+                           : tensor.integers.reserve(size_t(count)));
+    for (int64_t n = 0; n < count; ++n) {
       if (isFloat(tensor.dtype))
         tensor.numbers.push_back(drawer.number(tensor.dtype, own, n));
       else

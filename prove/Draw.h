@@ -93,6 +93,7 @@ struct PointKind {
   IntegerKind integers = IntegerKind::Small;
   ScalarKind scalars = ScalarKind::Positive;
   int64_t integerLimit = 1; // of small integers
+  bool isOutline = false;   // tensors have shapes and no elements
 };
 /// The reals depend on `seed` alone, the residues
 /// on the algebra's primes too. With `hasPlainScalars` run-time scalars of floats are constants, so

@@ -107,6 +107,15 @@ public:
     for (auto [number, planned] : llvm::enumerate(plan))
       if (isOfUse(planned) && !runTrial(planned, number))
         return std::move(judgement);
+    if (llvm::none_of(judgement.trials, isTelling) && !largeOnes.empty()) {
+      // One point of more than the least sizes is worth its time.
+      largeOnes.clear();
+      timesTooLarge.clear();
+      stepsOfSmall *= 4;
+      if (!runTrial({S::Small, D::Normal}, fewestBlank - 1))
+        return std::move(judgement);
+      stepsOfSmall /= 4;
+    }
     if (!runSizes(next))
       return std::move(judgement);
     for (uint64_t number = fewestBlank; number < fewestBlank + mostBlank && isOneSided(); ++number)
@@ -223,8 +232,8 @@ private:
   static constexpr unsigned mostRefusals = 16;
   /// How many times as many steps a point of small sizes may take as another one: it may be all
   /// that there is.
-  static constexpr uint64_t stepsOfSmall = 4;
-  static constexpr unsigned fewestChains = 2, mostChains = 8;
+  uint64_t stepsOfSmall = 4;
+  static constexpr unsigned mostChains = 8;
   static constexpr double wantedBits = 60;
 
   /// Evaluates over more primes where the degree wants it. False where the verdict is there.
@@ -237,12 +246,12 @@ private:
     // at one of two whose powers agree that are up to 30: 2*(1 + 1/2 + 1/4) + 2*30*(1/2 + 1/4).
     const double bitsLost = comparesExponentials ? 6 : 2;
     double bitsOfChain = 53 - bitsLost - std::log2(degree);
-    judgement.chains = fewestChains;
+    judgement.chains = Chains::count;
     if (bitsOfChain * mostChains >= wantedBits)
-      for (; bitsOfChain * judgement.chains < wantedBits; ++judgement.chains)
+      for (; bitsOfChain * judgement.chains < wantedBits; judgement.chains += Chains::count)
         for (Trial &trial : judgement.trials) {
           std::string why;
-          Step step = evaluateBoth(trial, judgement.chains, why);
+          Step step = evaluateBoth(trial, judgement.chains / Chains::count, why);
           if (step == Step::Done)
             return false;
           if (step != Step::Fine) {
@@ -297,9 +306,7 @@ private:
       limit = std::max<int64_t>(limit, 1);
       trial.kind.integerLimit = limit;
       trial.tileSize = number % 2 ? 3 : 0;
-      Step step = Step::Fine;
-      for (unsigned chain = 0; chain < fewestChains && step == Step::Fine; ++chain)
-        step = evaluateBoth(trial, chain, why);
+      Step step = evaluateBoth(trial, 0, why);
       if (step == Step::Done)
         return false;
       tooClose += isAmbiguous;
@@ -367,21 +374,26 @@ private:
   static SizeKind smallerKind(SizeKind kind, unsigned tooLarge) {
     if (tooLarge > 5)
       return SizeKind::Borders;
-    if (tooLarge > 1 && kind != SizeKind::Borders)
+    if (tooLarge > 1 && kind > SizeKind::Small)
       return tooLarge > 3 || kind == SizeKind::Primes ? SizeKind::Small : SizeKind::Primes;
     return kind;
   }
 
   /// A reference is traced anew for all sizes, which takes its time: it has the second point of a
   /// kind at other sizes than the first one, and further ones at those of both in turn. Where that
-  /// takes long, all points of a kind have the sizes of the first.
+  /// takes long, all points of a kind have the sizes of the first. Where those took more steps than
+  /// a point of other kinds may, the sizes that took least are taken again.
   std::optional<Sizes> knownSizes(SizeKind kind, uint64_t number) {
     const std::vector<Sizes> &known = taken[kind];
     const size_t wanted = second.isSlowToPrepare() ? 1 : 2;
     if (second.hasTypes() || !forced.empty() || known.empty() ||
         (known.size() < wanted && !isOptional))
       return std::nullopt;
-    return known[number % known.size()];
+    const Sizes &next = known[number % known.size()];
+    if (stepsAt[next] <= options.evaluate.maxSteps)
+      return next;
+    return *llvm::min_element(
+        known, [&](const Sizes &a, const Sizes &b) { return stepsAt[a] < stepsAt[b]; });
   }
 
   void settle(Coverage::Kind kind) {
@@ -415,7 +427,8 @@ private:
     }
   }
 
-  Step evaluateBoth(Trial &trial, unsigned chain, std::string &why) {
+  /// `round`: of primes, each of which has its chains.
+  Step evaluateBoth(Trial &trial, unsigned round, std::string &why) {
     isAmbiguous = false;
     EvaluateOptions own = options.evaluate;
     own.tileSize = trial.tileSize;
@@ -425,7 +438,14 @@ private:
       why = "tensors have too many elements at these sizes";
       return Step::TooLarge;
     }
-    Algebra algebra(mix(trial.seed, 7919 + chain));
+    Algebra algebra(mix(trial.seed, 7919 + round));
+    if (fitting.insert(trial.sizes).second) {
+      Step step = outlineBoth(trial, algebra, own, why);
+      if (step != Step::Fine) {
+        fitting.erase(trial.sizes);
+        return step;
+      }
+    }
     Point point = drawPoint(kernel, trial.sizes, trial.kind, trial.seed, algebra, hints,
                             options.hasPlainScalars);
     auto clearEvents = [&] {
@@ -438,6 +458,7 @@ private:
     Events events = algebra.events;
     if (a.problem != Evaluation::None)
       return explain(a, "the first program", why);
+    stepsAt[trial.sizes] = a.steps;
     clearEvents();
     Evaluation b = second.run(point, algebra, own);
     isLessPrecise |= isNarrower(events.types, algebra.events.types) ||
@@ -454,6 +475,22 @@ private:
     judgement.comparisons += algebra.events.comparisons;
     judgement.roundings += algebra.events.roundings;
     return compareOutputs(trial, a, b, algebra, why);
+  }
+
+  /// Whether both take the sizes at all, before data are drawn for them.
+  Step outlineBoth(const Trial &trial, Algebra &algebra, const EvaluateOptions &own,
+                   std::string &why) {
+    PointKind kind = trial.kind;
+    kind.isOutline = true;
+    Point point =
+        drawPoint(kernel, trial.sizes, kind, trial.seed, algebra, hints, options.hasPlainScalars);
+    for (auto [subject, which] :
+         {std::pair(&first, "the first program"), std::pair(&second, "the second program")}) {
+      Evaluation outline = subject->outline(point, algebra, own);
+      if (outline.problem != Evaluation::None)
+        return explain(outline, which, why);
+    }
+    return Step::Fine;
   }
 
   Step compareOutputs(Trial &trial, const Evaluation &a, const Evaluation &b, Algebra &algebra,
@@ -508,7 +545,8 @@ private:
     }
     const Number &x = mine.numbers[n], &y = theirs.numbers[n];
     trial.finite += x.kind == Number::Finite;
-    isLessPrecise |= x.coarse > 1.05 * y.coarse + 1e-12 * double(std::fabs(x.real));
+    isLessPrecise |=
+        x.coarse > 1.05 * y.coarse + 1e-12 * double(std::fabs(x.real)) + Algebra::negligible;
     bool isDouble = mine.dtype == DType::F64 && theirs.dtype == DType::F64;
     isLessPrecise |= isDouble && x.single > 1.05 * y.single + 1e-15 * double(std::fabs(x.real));
     // Of their difference, over what is under both.
@@ -593,6 +631,11 @@ private:
     judgement.reason = reason.str();
   }
 
+  static bool isTelling(const Trial &trial) {
+    return trial.sizeKind != SizeKind::Borders && trial.elements > 0 &&
+           2 * trial.finite >= trial.elements;
+  }
+
   void conclude() {
     uint64_t finite = 0;
     for (const Trial &trial : judgement.trials)
@@ -618,10 +661,6 @@ private:
       return finish(Verdict::Undecided, "no output was finite at any point");
     if (!doubt.empty())
       return finish(Verdict::Undecided, "values differ at a point where " + doubt);
-    auto isTelling = [](const Trial &trial) {
-      return trial.sizeKind != SizeKind::Borders && trial.elements > 0 &&
-             2 * trial.finite >= trial.elements;
-    };
     if (llvm::none_of(judgement.trials, isTelling))
       return finish(Verdict::Undecided, "no point had more than small sizes and finite outputs");
     if (judgement.bits < wantedBits)
@@ -688,6 +727,8 @@ private:
   bool isOptional = false;                      // the point at hand
   Sizes forced;                                 // of the point at hand
   std::map<SizeKind, std::vector<Sizes>> taken; // at which points were evaluated
+  std::map<Sizes, uint64_t> stepsAt;            // of the first program, at such points
+  std::set<Sizes> fitting;                      // that both programs take
   std::vector<Sizes> largeOnes;                 // at which they took too many steps
   std::map<SizeKind, unsigned> timesTooLarge;
   unsigned refusals = 0;

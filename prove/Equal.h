@@ -25,6 +25,9 @@ class Subject {
 public:
   virtual ~Subject() = default;
   virtual Evaluation run(const Point &point, Algebra &algebra, const EvaluateOptions &options) = 0;
+  /// What can be told of the sizes of a point without running anything: that they are refused, or
+  /// that a run would surely take too many steps. The point's tensors have shapes alone.
+  virtual Evaluation outline(const Point &point, Algebra &algebra, EvaluateOptions options) = 0;
   /// Whether the runs since the last call count.
   virtual void settle(Coverage::Kind kind) = 0;
   /// The types of conversions whose border was never met.
@@ -46,6 +49,10 @@ public:
   explicit KernelSubject(tgl::KernelOp kernel) : kernel(kernel) {}
   Evaluation run(const Point &point, Algebra &algebra, const EvaluateOptions &options) override {
     return evaluate(kernel, point.inputs, point.scalars, algebra, coverage, options);
+  }
+  Evaluation outline(const Point &point, Algebra &algebra, EvaluateOptions options) override {
+    options.isOutline = true;
+    return run(point, algebra, options);
   }
   std::vector<std::string> oneSided() const override { return coverage.oneSided(); }
   void settle(Coverage::Kind kind) override { coverage.settle(kind); }
@@ -75,7 +82,7 @@ struct Trial {
   SizeKind sizeKind;
   PointKind kind;
   Sizes sizes;
-  uint64_t seed = 0; // of the data; the primes' are mixed from it and the number of the chain
+  uint64_t seed = 0; // of the data; the primes' are mixed from it and the number of their round
   int64_t tileSize = 0;
   uint64_t elements = 0, finite = 0;
   double degree = 0; // of the outputs, at most

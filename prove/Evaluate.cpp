@@ -98,6 +98,33 @@ uint8_t *StepBuilder::conditionOf(Operation *op, ValueRange decisive) {
   return coverage.isDecided(op) ? nullptr : &coverage.of({calls, op});
 }
 
+void Memory::allocate(const PointTensor *given) {
+  int64_t count = tensor.count();
+  undefined = given ? 0 : count;
+  marks.assign(given ? 0 : size_t(count), 0);
+  bool isFloats = isFloat(tensor.dtype);
+  if (isOnlyRead) {
+    numbers = given->numbers;
+    integers = given->integers;
+    return;
+  }
+  if (given) {
+    tensor.numbers = given->numbers;
+    tensor.integers = given->integers;
+  } else if (isFloats) {
+    tensor.numbers.resize(size_t(count));
+  } else {
+    tensor.integers.resize(size_t(count));
+  }
+  numbers = tensor.numbers;
+  integers = tensor.integers;
+}
+
+void Memory::undefineAll() {
+  std::fill(marks.begin(), marks.end(), 0);
+  undefined = int64_t(marks.size());
+}
+
 void Machine::stop(Evaluation::Problem why, const Twine &text) {
   stopped = true;
   if (result.problem != Evaluation::None)
@@ -113,8 +140,12 @@ bool Machine::count(uint64_t points) {
 }
 
 int64_t IndexCode::eval(Machine &machine) const {
-  if (!program)
-    return constant + (variable == noSlot ? 0 : machine.integers[variable]);
+  if (!program) {
+    auto sum = uint64_t(constant);
+    for (auto [slot, weight] : terms)
+      sum += uint64_t(weight) * uint64_t(machine.integers[slot]);
+    return int64_t(sum);
+  }
   if (std::optional<int64_t> value = program->run(machine.integers, /*wraps=*/true))
     return *value;
   return 0; // a quotient by zero is 0 [2.7]
@@ -195,11 +226,6 @@ unsigned StepBuilder::newTensor(llvm::StringRef name, tgl::TglTensorType type) {
   memory.strides.resize(type.getRank());
   for (unsigned k = type.getRank(); k-- > 0; stride *= memory.tensor.shape[k])
     memory.strides[k] = stride;
-  if (isFloat(memory.tensor.dtype))
-    memory.tensor.numbers.resize(count);
-  else
-    memory.tensor.integers.resize(count);
-  memory.isDefined.assign(count, 0);
   machine.tensors.push_back(std::move(memory));
   return unsigned(machine.tensors.size() - 1);
 }
@@ -212,6 +238,15 @@ IndexExpr StepBuilder::withSizes(Attribute attr) const {
       });
 }
 
+/// A number, or one times a dim.
+static bool isLinear(const IndexExpr::Term &term) {
+  if (term.factors.empty())
+    return true;
+  const auto &[atom, power] = term.factors[0];
+  return term.factors.size() == 1 && power == 1 && atom->kind == IndexExpr::AtomKind::Variable &&
+         !atom->var.isSymbol();
+}
+
 IndexCode StepBuilder::index(Attribute attr, ValueRange dims) {
   IndexExpr expr = withSizes(attr);
   IndexCode code;
@@ -219,8 +254,14 @@ IndexCode StepBuilder::index(Attribute attr, ValueRange dims) {
     code.constant = *constant;
     return code;
   }
-  if (std::optional<IndexVar> var = expr.asVariable(); var && !var->isSymbol()) {
-    code.variable = slotOf(dims[var->position()]);
+  if (llvm::all_of(expr.terms(), isLinear)) {
+    for (const IndexExpr::Term &term : expr.terms()) {
+      if (term.factors.empty())
+        code.constant += term.coefficient;
+      else
+        code.terms.push_back(
+            {slotOf(dims[term.factors[0].first->var.position()]), term.coefficient});
+    }
     return code;
   }
   std::optional<IndexProgram> program =
@@ -243,6 +284,31 @@ llvm::SmallVector<AxisCode> StepBuilder::axes(tgl::AxesOp op) {
   for (auto [axis, lo, hi] : llvm::zip_equal(op.getAxes(), op.getLows(), op.getHighs()))
     result.push_back({slotOf(axis), index(lo, dims), index(hi, dims)});
   return result;
+}
+
+uint64_t AxisCode::certainCount() const {
+  bool isKnown = lo.isConstant() && hi.isConstant() && lo.constant < hi.constant;
+  return isKnown ? uint64_t(hi.constant) - uint64_t(lo.constant) : 0;
+}
+
+bool StepBuilder::repeated(mlir::Block &block, Steps &list, uint64_t count) {
+  uint64_t around = times;
+  times = llvm::SaturatingMultiply(times, count);
+  steps = llvm::SaturatingAdd(steps, times);
+  bool good = this->block(block, list);
+  times = around;
+  return good;
+}
+
+bool StepBuilder::points(mlir::Block &block, Steps &list, llvm::ArrayRef<AxisCode> axes,
+                         bool isKept, uint64_t together) {
+  uint64_t around = times, count = 1;
+  for (const AxisCode &axis : axes)
+    count = llvm::SaturatingMultiply(count, axis.certainCount());
+  times = isKept ? std::min<uint64_t>(times, 1) : times;
+  bool good = repeated(block, list, count / together);
+  times = around;
+  return good;
 }
 
 Captures StepBuilder::captures(Operation *root, ValueRange operands) {
@@ -401,16 +467,22 @@ namespace {
 class Launch {
 public:
   Launch(tgl::KernelOp kernel, llvm::ArrayRef<PointTensor> inputs,
-         llvm::ArrayRef<PointScalar> scalars, Machine &machine, Coverage &coverage)
+         llvm::ArrayRef<PointScalar> scalars, Machine &machine, Coverage &coverage, bool isOutline)
       : kernel(kernel), inputs(inputs), scalars(scalars), machine(machine),
-        builder(machine, coverage, coverage.dataOf(kernel)) {}
+        builder(machine, coverage, coverage.dataOf(kernel)), isOutline(isOutline) {}
 
   void run() {
     if (!matchInputs() || !bindSizes() || !checkGuards() || !bindArguments())
       return;
     Steps steps;
-    if (!builder.block(kernel.getBody().front(), steps))
+    if (!builder.block(kernel.getBody().front(), steps) || machine.stopped)
       return;
+    // What surely takes too long is not begun.
+    if (!machine.count(builder.certainSteps()) || isOutline)
+      return;
+    machine.result.steps = 0;
+    for (auto [k, memory] : llvm::enumerate(machine.tensors))
+      memory.allocate(k < given.size() ? given[k] : nullptr);
     runSteps(machine, steps);
     if (!machine.stopped)
       collect();
@@ -490,12 +562,8 @@ private:
       if (machine.stopped)
         return false;
       builder.tensorIds[argument] = id;
-      if (!tensorOf[i])
-        continue;
-      Memory &memory = machine.tensors[id];
-      memory.tensor.numbers = tensorOf[i]->numbers;
-      memory.tensor.integers = tensorOf[i]->integers;
-      memory.isDefined.assign(memory.isDefined.size(), 1);
+      given.push_back(tensorOf[i]);
+      machine.tensors[id].isOnlyRead = kernel.getArgRole(i) == "in";
     }
     return true;
   }
@@ -518,7 +586,7 @@ private:
       if (!tensorType(i) || kernel.getArgRole(i) == "in")
         continue;
       Memory &memory = machine.tensors[builder.tensorOf(kernel.getBody().getArgument(i))];
-      if (!llvm::all_of(memory.isDefined, [](uint8_t is) { return is; }))
+      if (!memory.isWhole())
         return machine.stop(Evaluation::Undefined,
                             "an element of '" + memory.tensor.name + "' is never written");
       machine.result.outputs.push_back(std::move(memory.tensor));
@@ -530,7 +598,9 @@ private:
   llvm::ArrayRef<PointScalar> scalars;
   Machine &machine;
   StepBuilder builder;
+  bool isOutline;
   llvm::SmallVector<const PointTensor *> tensorOf;
+  llvm::SmallVector<const PointTensor *> given; // of the machine's first tensors
 };
 } // namespace
 
@@ -538,6 +608,6 @@ Evaluation tegula::prove::evaluate(tgl::KernelOp kernel, llvm::ArrayRef<PointTen
                                    llvm::ArrayRef<PointScalar> scalars, Algebra &algebra,
                                    Coverage &coverage, const EvaluateOptions &options) {
   Machine machine(algebra, options);
-  Launch(kernel, inputs, scalars, machine, coverage).run();
+  Launch(kernel, inputs, scalars, machine, coverage, options.isOutline).run();
   return std::move(machine.result);
 }

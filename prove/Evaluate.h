@@ -100,6 +100,8 @@ struct Evaluation {
 struct EvaluateOptions {
   int64_t tileSize = 0; // of every tile loop; 0: its own
   uint64_t maxSteps = 300'000;
+  /// Says what is refused and what surely takes too many steps, of inputs that have shapes alone.
+  bool isOutline = false;
 };
 
 /// `inputs`: tensors of role in and inout, in order; `scalars` in order.

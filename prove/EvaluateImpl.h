@@ -27,10 +27,31 @@ using Slot = unsigned;
 inline constexpr Slot noSlot = ~0u;
 
 struct Memory {
-  PointTensor tensor;
+  PointTensor tensor; // of what is only read the name, the type and the shape
   llvm::SmallVector<int64_t> strides;
-  std::vector<uint8_t> isDefined;
+  /// Elements, once there are any: those of `tensor`, or of an input that is only read.
+  llvm::ArrayRef<Number> numbers;
+  llvm::ArrayRef<int64_t> integers;
   uint64_t version = 0;
+
+  /// Whether the elements are those of an input, which stay where they are.
+  bool isOnlyRead = false;
+
+  /// Takes the elements of `given`, or none that are defined.
+  void allocate(const PointTensor *given);
+  bool isWhole() const { return undefined == 0; }
+  bool isDefined(int64_t position) const { return undefined == 0 || marks[size_t(position)]; }
+  void define(int64_t position) {
+    if (isDefined(position))
+      return;
+    marks[size_t(position)] = 1;
+    --undefined;
+  }
+  void undefineAll();
+
+private:
+  std::vector<uint8_t> marks; // of elements that are defined; none where all were given
+  int64_t undefined = 0;
 };
 
 /// What changes while steps run.
@@ -65,15 +86,20 @@ inline void runSteps(Machine &machine, const Steps &steps) {
 /// An integer expression over slots.
 struct IndexCode {
   std::shared_ptr<const IndexProgram> program;
+  /// Where there is no program: the constant, and slots times weights.
   int64_t constant = 0;
-  Slot variable = noSlot; // constant + variable, where there is no program
+  llvm::SmallVector<std::pair<Slot, int64_t>, 3> terms;
 
   int64_t eval(Machine &machine) const;
+  bool isConstant() const { return !program && terms.empty(); }
 };
 
 struct AxisCode {
   Slot slot;
   IndexCode lo, hi;
+
+  /// How many places it surely has: none where data or other axes say.
+  uint64_t certainCount() const;
 };
 
 /// Runs `fn` at all points of a box, the last axis fastest.
@@ -112,6 +138,14 @@ public:
   IndexExpr withSizes(mlir::Attribute expr) const;
   IndexCode index(mlir::Attribute expr, mlir::ValueRange dims);
   llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
+  /// The body of what runs it so many times, each of which is a step.
+  bool repeated(mlir::Block &block, Steps &steps, uint64_t times);
+  /// As above at all points of a box, so many of which are a step together. What is kept
+  /// afterwards runs once at least.
+  bool points(mlir::Block &block, Steps &steps, llvm::ArrayRef<AxisCode> axes, bool isKept = false,
+              uint64_t together = 1);
+  /// How many steps the evaluation takes at least.
+  uint64_t certainSteps() const { return steps; }
   Captures captures(mlir::Operation *op, mlir::ValueRange operands);
   void fail(Evaluation::Problem why, const llvm::Twine &text) { machine.stop(why, text); }
 
@@ -125,6 +159,7 @@ public:
 private:
   bool operation(mlir::Operation *op, Steps &steps);
   bool call(tgl::CallOp call, Steps &steps);
+  uint64_t steps = 0, times = 1;                  // of what is built, and how often it surely runs
   std::vector<mlir::Operation *> calls;           // around what is built
   llvm::DenseMap<mlir::Operation *, Steps> later; // marks that wait for a select's condition
 };

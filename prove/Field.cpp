@@ -124,3 +124,8 @@ Chain::Chain(uint64_t seed) {
     moduli[levels - 1] = Modulus(candidate);
   } while (!extend(1, draws) || !extend(0, draws));
 }
+
+Chains::Chains(uint64_t seed) : chains{Chain(seed), Chain(mix(seed, 1))} {
+  for (unsigned place = 0; place < places; ++place)
+    moduli[place] = chains[place / Chain::levels][place % Chain::levels];
+}

@@ -64,7 +64,7 @@ public:
   /// Of a sum of products of residues that is below the prime times 2^64.
   uint64_t reduced(unsigned __int128 sum) const { return reduce(sum); }
   /// A residue from 64 bits that look random.
-  uint64_t fromBits(uint64_t bits) const { return bits % m; }
+  uint64_t fromBits(uint64_t bits) const { return uint64_t(((unsigned __int128)bits * m) >> 64); }
 
 private:
   uint64_t reduce(unsigned __int128 t) const {
@@ -100,6 +100,37 @@ private:
   static constexpr unsigned windowBits = 6;
   /// By level, for each window of an exponent: the base to all that the window may say.
   mutable std::array<std::vector<uint64_t>, levels - 1> powers;
+};
+
+/// Chains that an evaluation follows at once: what is no residue is computed once for all. A place
+/// is a prime of one of them.
+class Chains {
+public:
+  static constexpr unsigned count = 2, places = count * Chain::levels;
+  /// Places whose prime has a next one in its chain, so that exp is followed there.
+  static constexpr unsigned exps = count * (Chain::levels - 1);
+  explicit Chains(uint64_t seed);
+
+  const Modulus &operator[](unsigned place) const { return moduli[place]; }
+  /// The place of an exp, of 0 <= exp < exps; the next prime of its chain is at the next place.
+  static constexpr unsigned placeOf(unsigned exp) {
+    return exp / (Chain::levels - 1) * Chain::levels + exp % (Chain::levels - 1);
+  }
+  static constexpr bool isLast(unsigned place) {
+    return place % Chain::levels == Chain::levels - 1;
+  }
+  uint64_t cofactor(unsigned exp) const { return chainOf(exp).cofactor(levelOf(exp)); }
+  uint64_t powerOfBase(unsigned exp, uint64_t exponent) const {
+    return chainOf(exp).powerOfBase(levelOf(exp), exponent);
+  }
+  uint64_t salt() const { return chains[0].salt(); }
+
+private:
+  const Chain &chainOf(unsigned exp) const { return chains[exp / (Chain::levels - 1)]; }
+  static unsigned levelOf(unsigned exp) { return exp % (Chain::levels - 1); }
+
+  std::array<Chain, count> chains;
+  std::array<Modulus, places> moduli;
 };
 
 } // namespace tegula::prove

@@ -14,7 +14,7 @@
 using namespace tegula;
 using namespace tegula::prove;
 
-static constexpr unsigned levels = Chain::levels;
+static constexpr unsigned places = Chains::places;
 
 Number Algebra::abs(const Number &a) {
   if (a.kind == Number::NotANumber)
@@ -96,7 +96,7 @@ Number Algebra::opaque(Opaque function, const Number &a) {
   if (form.isZeroAtZero && isZero(a))
     return integer(0);
   Number result;
-  for (unsigned k = 0; k < levels; ++k) {
+  for (unsigned k = 0; k < places; ++k) {
     // Of x and -x one stands for both.
     uint64_t argument = a.residues[k], opposite = chain[k].neg(argument);
     bool flips = form.parity != Parity::None && opposite < argument;
@@ -119,7 +119,7 @@ Number Algebra::atan2(const Number &y, const Number &x) {
     return nan();
   }
   Number result;
-  for (unsigned k = 0; k < levels; ++k)
+  for (unsigned k = 0; k < places; ++k)
     result.residues[k] = hash(8, k, mix(y.residues[k], x.residues[k]));
   result.real = std::atan2(y.real, x.real);
   Real square = y.real * y.real + x.real * x.real;
@@ -190,7 +190,6 @@ Number Algebra::stored(Number a, unsigned type, double relativeError) {
     return a;
   a.heldAs = uint8_t(type + 1);
   events.types |= uint32_t(1) << type;
-  double growth = relativeError * double(std::fabs(a.real));
   if (a.kind != Number::Finite)
     return a;
   double most = type == unsigned(DType::F16)      ? 65504
@@ -198,6 +197,14 @@ Number Algebra::stored(Number a, unsigned type, double relativeError) {
                 : type == unsigned(DType::F8E4M3) ? 448
                 : type == unsigned(DType::F8E5M2) ? 57344
                                                   : 0;
+  // Half of what lies between numbers that are too small for all bits of the type.
+  double least = type == unsigned(DType::F16)      ? 0x1p-25
+                 : type == unsigned(DType::BF16)   ? 0x1p-134
+                 : type == unsigned(DType::F8E4M3) ? 0x1p-10
+                 : type == unsigned(DType::F8E5M2) ? 0x1p-17
+                                                   : 0;
+  auto magnitude = double(std::fabs(a.real));
+  double growth = std::max(relativeError * magnitude, std::min(least, magnitude));
   events.overflows += most > 0 && std::fabs(a.real) > most;
   a.error += growth;
   a.coarse += relativeError > unit ? growth : 0;

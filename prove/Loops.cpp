@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/tgl/TglUtils.h"
 #include "prove/EvaluateImpl.h"
+#include "prove/ProductSum.h"
 #include "prove/Products.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <limits>
@@ -283,7 +284,11 @@ bool tegula::prove::buildReduce(StepBuilder &builder, Operation *op, Steps &step
     return false;
   Reduce step;
   step.axes = builder.axes(cast<tgl::AxesOp>(op));
-  builder.block(reduce.getBody().front(), *step.body);
+  if (auto products = ProductReduction::match(builder, reduce, step.axes))
+    step.products = std::make_shared<const ProductReduction>(std::move(*products));
+  bool isKept = variesLessThanItsPlace(op);
+  builder.points(reduce.getBody().front(), *step.body, step.axes, isKept,
+                 step.products ? ProductSum::productsOfStep : 1);
   step.kind = reduce.getKind();
   step.isUnbiased = reduce.getUnbiased();
   step.value = builder.slotOf(reduce.getReduced());
@@ -292,11 +297,9 @@ bool tegula::prove::buildReduce(StepBuilder &builder, Operation *op, Steps &step
     step.filter = builder.slotOf(reduce.getFilter());
     step.ways = builder.conditionOf(op, reduce.getFilter());
   }
-  if (auto products = ProductReduction::match(builder, reduce, step.axes))
-    step.products = std::make_shared<const ProductReduction>(std::move(*products));
   step.type = reduce.getType();
   step.out = builder.slotOf(reduce.getResult());
-  if (variesLessThanItsPlace(op))
+  if (isKept)
     step.memo = builder.captures(op, op->getOperands());
   steps.push_back(std::move(step));
   return true;
@@ -308,7 +311,9 @@ bool tegula::prove::buildLoop(StepBuilder &builder, Operation *op, Steps &steps)
     step.high = builder.index(loop.getHigh(), loop.getIndices());
     for (auto [init, argument] : llvm::zip_equal(loop.getInits(), loop.getIterArgs()))
       step.enter.add(builder, init, argument);
-    builder.block(loop.getBody().front(), *step.body);
+    uint64_t count = AxisCode{step.var, step.low, step.high}.certainCount();
+    builder.repeated(loop.getBody().front(), *step.body,
+                     llvm::divideCeil(count, uint64_t(step.tile)));
     for (auto [value, argument, result] :
          llvm::zip_equal(loop.getYield().getValues(), loop.getIterArgs(), loop.getResults())) {
       step.next.add(builder, value, argument);
@@ -321,7 +326,7 @@ bool tegula::prove::buildLoop(StepBuilder &builder, Operation *op, Steps &steps)
       .Case([&](tgl::ParallelOp parallel) {
         llvm::SmallVector<AxisCode> axes = builder.axes(cast<tgl::AxesOp>(op));
         auto body = std::make_shared<Steps>();
-        builder.block(parallel.getBody().front(), *body);
+        builder.points(parallel.getBody().front(), *body, axes);
         steps.push_back(
             [=](Machine &machine) { forPoints(machine, axes, [&] { runSteps(machine, *body); }); });
         return true;

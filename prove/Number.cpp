@@ -14,14 +14,14 @@
 
 using namespace tegula::prove;
 
-static constexpr unsigned levels = Chain::levels;
+static constexpr unsigned places = Chains::places, exps = Chains::exps;
 static constexpr Real realUnit = std::numeric_limits<Real>::epsilon();
 /// Hashes of functions in Number.cpp; those of Opaque follow.
 enum : unsigned { hashExp = 1, hashLog, hashPower, hashAtan2, hashConstant, hashOpaque };
 
-uint64_t Algebra::hash(unsigned function, unsigned level, uint64_t argument) const {
-  return chain[level].fromBits(
-      mix(mix(chain.salt(), function * levels + level), argument ^ 0x6f70617175650000));
+uint64_t Algebra::hash(unsigned function, unsigned place, uint64_t argument) const {
+  return chain[place].fromBits(
+      mix(mix(chain.salt(), function * places + place), argument ^ 0x6f70617175650000));
 }
 
 void Algebra::require(bool isFine, const char *where) {
@@ -41,7 +41,7 @@ void Algebra::propagate(Number &result, const Number &a, double slope) {
 }
 
 void Algebra::noteCondition(const Number &a) {
-  events.coarseConditions += a.coarse > 0;
+  events.coarseConditions += a.coarse > negligible;
   events.singleConditions += a.single > 0;
 }
 
@@ -49,7 +49,8 @@ void Algebra::noteCondition(const Number &a) {
 Number Algebra::finish(Number result, double units) {
   auto magnitude = double(std::fabs(result.real));
   result.slack += 2 * double(realUnit) * magnitude;
-  result.error += units * unit * magnitude;
+  result.error += units * unit * magnitude + lostBelow(magnitude);
+  result.coarse += lostBelow(magnitude);
   if (std::isnan(result.real))
     return nan();
   require(!std::isinf(result.real), "number beyond long double");
@@ -61,7 +62,7 @@ Number Algebra::finish(Number result, double units) {
 //===----------------------------------------------------------------------===//
 
 bool Algebra::setRational(Number &number, int64_t numerator, int64_t denominator) const {
-  for (unsigned k = 0; k < levels; ++k) {
+  for (unsigned k = 0; k < places; ++k) {
     uint64_t below = chain[k].from(denominator);
     if (!below)
       return false;
@@ -74,7 +75,7 @@ bool Algebra::setRational(Number &number, int64_t numerator, int64_t denominator
 
 Number Algebra::integer(int64_t value) const {
   Number number;
-  for (unsigned k = 0; k < levels; ++k)
+  for (unsigned k = 0; k < places; ++k)
     number.residues[k] = chain[k].from(value);
   number.real = Real(value);
   return number;
@@ -95,8 +96,9 @@ Number Algebra::nan() const {
 
 Number Algebra::drawn(Real real, uint64_t bits) const {
   Number number;
-  for (unsigned k = 0; k < levels; ++k)
-    number.residues[k] = chain[k].fromBits(mix(bits, chain.salt() + k));
+  Draws own(mix(bits, chain.salt()));
+  for (unsigned k = 0; k < places; ++k)
+    number.residues[k] = chain[k].fromBits(own.next());
   number.real = real;
   number.numerator = 1;
   return number;
@@ -104,7 +106,7 @@ Number Algebra::drawn(Real real, uint64_t bits) const {
 
 Number Algebra::opaqueConstant(uint64_t key, Real real) const {
   Number number;
-  for (unsigned k = 0; k < levels; ++k)
+  for (unsigned k = 0; k < places; ++k)
     number.residues[k] = hash(hashConstant, k, key);
   number.real = real;
   number.slack = double(realUnit * std::fabs(real));
@@ -182,7 +184,7 @@ Number Algebra::constantAnew(double value, bool isDouble) const {
     if (!findFraction(Real(value) / one.value, tolerance, numerator, denominator) ||
         denominator > 64 || !setRational(number, numerator, denominator))
       continue;
-    for (unsigned k = 0; k < levels; ++k) {
+    for (unsigned k = 0; k < places; ++k) {
       uint64_t residue = hash(hashConstant, k, one.key);
       number.residues[k] =
           chain[k].mul(number.residues[k], one.isInverse ? chain[k].inverse(residue) : residue);
@@ -210,7 +212,7 @@ Number Algebra::constantAnew(double value, bool isDouble) const {
   int exponent;
   auto mantissa = int64_t(std::ldexp(std::frexp(value, &exponent), 53));
   exponent -= 53;
-  for (unsigned k = 0; k < levels; ++k) {
+  for (unsigned k = 0; k < places; ++k) {
     const Modulus &m = chain[k];
     uint64_t two = m.from(2), power = m.pow(two, uint64_t(std::abs(exponent)));
     number.residues[k] = m.mul(m.from(mantissa), exponent < 0 ? m.inverse(power) : power);
@@ -224,14 +226,15 @@ Number Algebra::constantAnew(double value, bool isDouble) const {
 // Equality and order
 //===----------------------------------------------------------------------===//
 
-uint64_t Algebra::expAt(const Number &a, unsigned level) const {
+uint64_t Algebra::expAt(const Number &a, unsigned exp) const {
   if (a.hasExp)
-    return a.exps[level];
-  return chain.powerOfBase(level, chain[level + 1].plain(a.residues[level + 1]));
+    return a.exps[exp];
+  unsigned next = Chains::placeOf(exp) + 1;
+  return chain.powerOfBase(exp, chain[next].plain(a.residues[next]));
 }
 
-uint64_t Algebra::projected(const Number &a, unsigned level) const {
-  return chain[level].pow(expAt(a, level), chain.cofactor(level));
+uint64_t Algebra::projected(const Number &a, unsigned exp) const {
+  return chain[Chains::placeOf(exp)].pow(expAt(a, exp), chain.cofactor(exp));
 }
 
 bool Algebra::same(const Number &a, const Number &b) const {
@@ -241,15 +244,20 @@ bool Algebra::same(const Number &a, const Number &b) const {
     return a.real == b.real;
   if (a.kind == Number::NotANumber)
     return true;
-  for (unsigned k = 0; k < levels; ++k)
-    if (a.residues[k] == b.residues[k])
-      return true;
-  if (!a.hasExp && !b.hasExp)
-    return false;
-  for (unsigned k = 0; k + 1 < levels; ++k)
-    if (projected(a, k) == projected(b, k))
-      return true;
-  return false;
+  // By each chain, at one of its levels.
+  for (unsigned chained = 0; chained < Chains::count; ++chained) {
+    const uint64_t *mine = a.residues + chained * Chain::levels,
+                   *theirs = b.residues + chained * Chain::levels;
+    bool isSame = false;
+    for (unsigned level = 0; level < Chain::levels; ++level)
+      isSame |= mine[level] == theirs[level];
+    constexpr unsigned own = Chain::levels - 1; // exps of a chain
+    for (unsigned exp = chained * own; exp < (chained + 1) * own && !isSame; ++exp)
+      isSame = (a.hasExp || b.hasExp) && projected(a, exp) == projected(b, exp);
+    if (!isSame)
+      return false;
+  }
+  return true;
 }
 
 Comparison Algebra::compare(const Number &a, const Number &b) {
@@ -284,7 +292,7 @@ bool Algebra::isZero(const Number &a) {
     return false;
   if (a.real == 0 && a.slack == 0)
     return true;
-  bool isZero = std::all_of(a.residues, a.residues + levels, [](uint64_t r) { return r == 0; });
+  bool isZero = std::all_of(a.residues, a.residues + places, [](uint64_t r) { return r == 0; });
   require(isZero, "zero");
   return isZero;
 }
@@ -293,8 +301,21 @@ bool Algebra::isZero(const Number &a) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-uint64_t Algebra::timesUnder(uint64_t a, uint64_t b) const {
-  return a && b ? chain[0].mul(a, b) : a | b;
+Line Algebra::timesLine(const Line &a, const Line &b) const {
+  if (!a.isThere() || !b.isThere())
+    return a.isThere() ? a : b;
+  Line line;
+  for (unsigned k = 0; k < Chains::count; ++k)
+    line.residues[k] = chain[k * Chain::levels].mul(a.residues[k], b.residues[k]);
+  return line;
+}
+
+/// What is above the line, where it comes under one.
+Line Algebra::lineOf(const Number &a) {
+  Line line;
+  for (unsigned k = 0; k < Chains::count; ++k)
+    line.residues[k] = a.residues[k * Chain::levels];
+  return line;
 }
 
 Number Algebra::neg(const Number &a) const {
@@ -302,11 +323,11 @@ Number Algebra::neg(const Number &a) const {
   result.isRoot = false;
   result.heldAs = 0;
   result.real = -a.real;
-  for (unsigned k = 0; k < levels; ++k)
+  for (unsigned k = 0; k < places; ++k)
     result.residues[k] = chain[k].neg(a.residues[k]);
   if (a.hasExp)
-    for (unsigned k = 0; k + 1 < levels; ++k)
-      result.exps[k] = chain[k].inverse(a.exps[k]);
+    for (unsigned k = 0; k < exps; ++k)
+      result.exps[k] = chain[Chains::placeOf(k)].inverse(a.exps[k]);
   return result;
 }
 
@@ -319,12 +340,12 @@ Number Algebra::add(const Number &a, const Number &b) {
     return a.kind == Number::Infinite ? a : b;
   }
   Number result;
-  for (unsigned k = 0; k < levels; ++k)
+  for (unsigned k = 0; k < places; ++k)
     result.residues[k] = chain[k].add(a.residues[k], b.residues[k]);
   if (a.hasExp || b.hasExp) {
     result.hasExp = true;
-    for (unsigned k = 0; k + 1 < levels; ++k)
-      result.exps[k] = chain[k].mul(expAt(a, k), expAt(b, k));
+    for (unsigned k = 0; k < exps; ++k)
+      result.exps[k] = chain[Chains::placeOf(k)].mul(expAt(a, k), expAt(b, k));
   }
   result.real = a.real + b.real;
   propagate(result, a, 1);
@@ -336,7 +357,7 @@ Number Algebra::add(const Number &a, const Number &b) {
     result.denominator = std::max(a.denominator, b.denominator);
     result.numerator = std::max(a.numerator, b.numerator);
   } else {
-    result.under = timesUnder(a.under, b.under);
+    result.under = timesLine(a.under, b.under);
     result.denominator = a.denominator + b.denominator;
     result.numerator = std::max(a.numerator + b.denominator, b.numerator + a.denominator);
   }
@@ -350,7 +371,7 @@ Number Algebra::mul(const Number &a, const Number &b) {
     return infinity((a.real < 0) != (b.real < 0));
   }
   Number result;
-  for (unsigned k = 0; k < levels; ++k) {
+  for (unsigned k = 0; k < places; ++k) {
     result.residues[k] = chain[k].mul(a.residues[k], b.residues[k]);
     // The square of a root is what is under it.
     if (a.isRoot && b.isRoot && a.residues[k] == b.residues[k] && (a.rootSigns >> k & 1))
@@ -360,18 +381,19 @@ Number Algebra::mul(const Number &a, const Number &b) {
     // exp(c*v) = exp(v)^c, but for roots of unity, which `same` does not look at.
     const Number &v = a.hasExp ? a : b, &c = a.hasExp ? b : a;
     result.hasExp = true;
-    for (unsigned k = 0; k + 1 < levels; ++k) {
-      const Modulus &below = chain[k + 1];
+    for (unsigned k = 0; k < exps; ++k) {
+      unsigned place = Chains::placeOf(k);
+      const Modulus &above = chain[place], &below = chain[place + 1];
       bool isSmall = c.real == std::floor(c.real) && std::fabs(c.real) <= 64 && c.slack == 0 &&
-                     c.residues[k + 1] == below.from(int64_t(c.real));
+                     c.residues[place + 1] == below.from(int64_t(c.real));
       if (isSmall) {
-        uint64_t power = chain[k].pow(v.exps[k], uint64_t(std::fabs(c.real)));
-        result.exps[k] = c.real < 0 ? chain[k].inverse(power) : power;
+        uint64_t power = above.pow(v.exps[k], uint64_t(std::fabs(c.real)));
+        result.exps[k] = c.real < 0 ? above.inverse(power) : power;
         continue;
       }
       uint64_t share =
-          below.mul(c.residues[k + 1], below.inverse(below.from(int64_t(chain.cofactor(k)))));
-      result.exps[k] = chain[k].pow(projected(v, k), below.plain(share));
+          below.mul(c.residues[place + 1], below.inverse(below.from(int64_t(chain.cofactor(k)))));
+      result.exps[k] = above.pow(projected(v, k), below.plain(share));
     }
   }
   result.real = a.real * b.real;
@@ -380,7 +402,7 @@ Number Algebra::mul(const Number &a, const Number &b) {
   result.slack += a.slack * b.slack;
   result.numerator = a.numerator + b.numerator;
   result.denominator = a.denominator + b.denominator;
-  result.under = timesUnder(a.under, b.under);
+  result.under = timesLine(a.under, b.under);
   result.isProduct = a.isProduct && b.isProduct;
   return finish(result);
 }
@@ -390,13 +412,13 @@ std::pair<Algebra::Residues &, bool> Algebra::Lately::at(const uint64_t *argumen
     entries.resize(size);
   auto &[key, result] = entries[argument[0] % size];
   bool isThere = std::equal(key.begin(), key.end(), argument);
-  std::copy(argument, argument + levels, key.begin());
+  std::copy(argument, argument + places, key.begin());
   return {result, isThere};
 }
 
 Algebra::Residues Algebra::inverseOf(const Number &a) {
   auto [result, isThere] = inverses.at(a.residues);
-  for (unsigned k = 0; k < levels && !isThere; ++k)
+  for (unsigned k = 0; k < places && !isThere; ++k)
     result[k] = chain[k].inverse(a.residues[k]);
   return result;
 }
@@ -417,7 +439,7 @@ Number Algebra::div(const Number &a, const Number &b) {
     return infinity((a.real < 0) != (b.real < 0));
   Number inverse;
   Residues residues = inverseOf(b);
-  for (unsigned k = 0; k < levels; ++k) {
+  for (unsigned k = 0; k < places; ++k) {
     events.isUnlucky |= b.residues[k] == 0;
     inverse.residues[k] = residues[k];
   }
@@ -427,12 +449,12 @@ Number Algebra::div(const Number &a, const Number &b) {
   propagate(inverse, b, double(inverse.real * inverse.real));
   inverse.slack += double(realUnit * std::fabs(inverse.real));
   inverse.isProduct = b.isProduct;
-  if (b.isProduct && !b.under) {
+  if (b.isProduct && !b.under.isThere()) {
     inverse.numerator = b.numerator;
   } else {
     inverse.numerator = b.denominator;
     inverse.denominator = b.numerator;
-    inverse.under = timesUnder(b.residues[0], b.under);
+    inverse.under = timesLine(lineOf(b), b.under);
   }
   bool isOne = a.real == 1 && a.slack == 0 && a.residues[0] == chain[0].one();
   Number result = isOne ? finish(inverse) : mul(a, inverse);
@@ -458,13 +480,12 @@ Number Algebra::power(const Number &a, int64_t exponent) {
 
 /// At the last level exp is a hash but for one identity: exp(-x) is 1/exp(x), as both sides of a
 /// sigmoid have it.
-uint64_t Algebra::opaqueExp(uint64_t argument) const {
-  constexpr unsigned last = levels - 1;
-  const Modulus &m = chain[last];
+uint64_t Algebra::opaqueExp(uint64_t argument, unsigned place) const {
+  const Modulus &m = chain[place];
   uint64_t opposite = m.neg(argument);
   if (argument == opposite) // 0
     return m.one();
-  uint64_t power = hash(hashExp, last, std::min(argument, opposite));
+  uint64_t power = hash(hashExp, place, std::min(argument, opposite));
   return argument < opposite ? power : m.inverse(power);
 }
 
@@ -474,9 +495,11 @@ Number Algebra::exp(const Number &a) {
   if (a.kind == Number::Infinite)
     return a.real < 0 ? integer(0) : a;
   Number result;
-  for (unsigned k = 0; k + 1 < levels; ++k)
-    result.residues[k] = expAt(a, k);
-  result.residues[levels - 1] = opaqueExp(a.residues[levels - 1]);
+  for (unsigned k = 0; k < exps; ++k)
+    result.residues[Chains::placeOf(k)] = expAt(a, k);
+  for (unsigned k = 0; k < places; ++k)
+    if (Chains::isLast(k))
+      result.residues[k] = opaqueExp(a.residues[k], k);
   result.real = std::exp(a.real);
   if (result.real == 0)
     result.slack = 1e-300; // it is not 0, and as good as that in a sum
@@ -496,12 +519,13 @@ Number Algebra::log(const Number &a) {
   if (a.real < 0)
     return nan();
   Number result;
-  for (unsigned k = 0; k < levels; ++k)
+  for (unsigned k = 0; k < places; ++k)
     result.residues[k] = a.residues[k] == chain[k].one() ? 0 : hash(hashLog, k, a.residues[k]);
   result.hasExp = true;
-  for (unsigned k = 0; k + 1 < levels; ++k) {
-    events.isUnlucky |= a.residues[k] == 0;
-    result.exps[k] = a.residues[k];
+  for (unsigned k = 0; k < exps; ++k) {
+    uint64_t residue = a.residues[Chains::placeOf(k)];
+    events.isUnlucky |= residue == 0;
+    result.exps[k] = residue;
   }
   result.real = std::log(a.real);
   propagate(result, a, 1 / double(a.real));
@@ -522,7 +546,7 @@ Number Algebra::sqrt(const Number &a) {
   Number result;
   result.isRoot = true;
   auto [residues, isThere] = roots.at(a.residues);
-  for (unsigned k = 0; k < levels; ++k) {
+  for (unsigned k = 0; k < places; ++k) {
     const Modulus &m = chain[k];
     if (!isThere)
       residues[k] = m.pow(a.residues[k], (m.prime() + 1) / 4);

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A program over exact arithmetic is evaluated at a point: each float is a residue for each prime
-// of a chain, which says whether two values are one function of the inputs, and a real number,
+// of two chains, which say whether two values are one function of the inputs, and a real number,
 // which decides comparisons and shows how values differ. Inputs have residues and reals that are
 // drawn apart; a formula that equals another one does so in both.
 //
@@ -21,6 +21,7 @@
 #define TEGULA_PROVE_NUMBER_H
 
 #include "prove/Field.h"
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,33 +30,41 @@ namespace tegula::prove {
 
 using Real = long double;
 
+/// A denominator: its residue at the first place of each chain; zeros where there is none.
+struct Line {
+  std::array<uint64_t, Chains::count> residues{};
+
+  bool isThere() const { return residues != decltype(residues)(); }
+  bool operator==(const Line &other) const = default;
+};
+
 struct Number {
   enum Kind : uint8_t { Finite, Infinite, NotANumber };
 
-  uint64_t residues[Chain::levels] = {};
-  /// exp of the value, where `hasExp`: of logarithms and what is made of them by sums.
-  uint64_t exps[Chain::levels - 1] = {};
-  Real real = 0;     // of `Infinite`, which has no residues, 1 or -1
-  double slack = 0;  // how far `real` may be from the value
-  double error = 0;  // how far the value may be from what a device computes in f32, first order
-  double coarse = 0; // the same of roundings to f16, bf16 and f8 alone
-  double single = 0; // the same of f32, where programs compute in f64
-  /// Weights of what is above and under the line, for the probability of an error: of a sum the
-  /// largest one of its products, of a product the number of its variables and inverse ones.
-  float numerator = 0, denominator = 0;
-  /// The residue of what is under the line at level 0, so that sums find that it is the same; 0
-  /// where nothing is.
-  uint64_t under = 0;
+  // What a product needs of its factors stands first.
+  uint64_t residues[Chains::places] = {};
   Kind kind = Finite;
   bool hasExp = false;
   /// Whether it is a product of numbers, variables and inverse ones, whose inverse is one, too.
   bool isProduct = true;
-  /// Whether the value is a square root, and of a non-residue, by level (a bit each).
+  /// Whether the value is a square root, and of a non-residue, by place (a bit each).
   bool isRoot = false;
   uint8_t rootSigns = 0;
   /// Where not 0: the number is one of this storage type (DType, and 1), so that rounding to it
   /// changes nothing.
   uint8_t heldAs = 0;
+  double slack = 0;  // how far `real` may be from the value
+  Real real = 0;     // of `Infinite`, which has no residues, 1 or -1
+  double error = 0;  // how far the value may be from what a device computes in f32, first order
+  double coarse = 0; // the same of roundings to f16, bf16 and f8, and below f32's normal numbers
+  double single = 0; // the same of f32, where programs compute in f64
+  /// Weights of what is above and under the line, for the probability of an error: of a sum the
+  /// largest one of its products, of a product the number of its variables and inverse ones.
+  float numerator = 0, denominator = 0;
+  /// What is under the line, so that sums find that it is the same.
+  Line under;
+  /// exp of the value, where `hasExp`: of logarithms and what is made of them by sums.
+  uint64_t exps[Chains::exps] = {};
 };
 
 enum class Comparison { Less, Equal, Greater, Unordered };
@@ -81,13 +90,19 @@ struct Events {
   uint32_t types = 0;
 };
 
-/// Arithmetic over one chain of primes.
+/// Arithmetic over chains of primes.
 class Algebra {
 public:
   explicit Algebra(uint64_t seed) : chain(seed) {}
 
   /// The relative error of one operation on a device: f32's.
   static constexpr double unit = 0x1p-24;
+  /// What f32 loses of a number that is too small for all its bits.
+  static double lostBelow(double magnitude) {
+    return magnitude < 0x1p-126 ? std::min(magnitude, 0x1p-150) : 0;
+  }
+  /// An error that is no more than what a result's smallest normal number has is none.
+  static constexpr double negligible = 0x1p-120;
 
   Number integer(int64_t value) const;
   /// A constant of a program. It stands for a simple fraction, the root of one, or a number such as
@@ -99,6 +114,8 @@ public:
   Number opaqueConstant(uint64_t key, Real real) const;
   Number infinity(bool isNegative) const;
   Number nan() const;
+  /// What is under a product of what stands over both.
+  Line timesLine(const Line &a, const Line &b) const;
 
   Number add(const Number &a, const Number &b);
   Number sub(const Number &a, const Number &b) { return add(a, neg(b)); }
@@ -135,11 +152,11 @@ public:
   bool isZero(const Number &a);
 
   Events events;
-  const Chain chain;
+  const Chains chain;
 
 private:
-  /// Residues by level, of functions that take a power in the field for each.
-  using Residues = std::array<uint64_t, Chain::levels>;
+  /// Residues by place, of functions that take a power in the field for each.
+  using Residues = std::array<uint64_t, Chains::places>;
   /// What such a function gave for arguments met lately: rows share divisors and norms.
   class Lately {
   public:
@@ -151,18 +168,18 @@ private:
     std::vector<std::pair<Residues, Residues>> entries;
   };
   Residues inverseOf(const Number &a);
-  uint64_t timesUnder(uint64_t a, uint64_t b) const;
+  static Line lineOf(const Number &a);
   Number constantAnew(double value, bool isDouble) const;
 
-  uint64_t expAt(const Number &a, unsigned level) const;
-  uint64_t opaqueExp(uint64_t argument) const;
+  uint64_t expAt(const Number &a, unsigned exp) const;
+  uint64_t opaqueExp(uint64_t argument, unsigned place) const;
   /// exp of the value to the power of cofactors, which fractions cannot blur.
-  uint64_t projected(const Number &a, unsigned level) const;
+  uint64_t projected(const Number &a, unsigned exp) const;
   void require(bool isFine, const char *where);
   static void propagate(Number &result, const Number &a, double slope);
   void noteCondition(const Number &a);
   Number finish(Number result, double units = 1);
-  uint64_t hash(unsigned function, unsigned level, uint64_t argument) const;
+  uint64_t hash(unsigned function, unsigned place, uint64_t argument) const;
   bool setRational(Number &number, int64_t numerator, int64_t denominator) const;
 
   Lately inverses, roots;

@@ -118,7 +118,10 @@ public:
 
   /// Nothing where the operations one by one must say what holds.
   std::optional<Number> run() {
-    if (!walk(0))
+    bool isPlain = isInside(sides[0]) && isInside(sides[1]);
+    if (isPlain)
+      walkInside(0, positionOf(sides[0]), positionOf(sides[1]));
+    else if (!walk(0))
       return std::nullopt;
     return sum.total();
   }
@@ -131,6 +134,36 @@ private:
     llvm::SmallVector<int64_t, 6> step; // of the position, by axis
     int64_t begin = 0, end = 0;         // of the inner axis, inside the tensor
   };
+
+  static const Number *positionOf(const Side &side) {
+    int64_t position = 0;
+    for (auto [at, stride] : llvm::zip_equal(side.at, side.memory->strides))
+      position += at * stride;
+    return side.memory->numbers.data() + position;
+  }
+
+  /// Whether all points of the box are elements that are defined.
+  bool isInside(const Side &side) const {
+    if (!side.memory->isWhole())
+      return false;
+    for (auto [dim, subscript] : llvm::enumerate(side.factor->subscripts)) {
+      int64_t least = side.at[dim], most = least;
+      for (auto [slope, count] : llvm::zip_equal(subscript.slopes, counts))
+        (slope < 0 ? least : most) += slope * (count - 1);
+      if (least < 0 || most >= side.memory->tensor.shape[dim])
+        return false;
+    }
+    return true;
+  }
+
+  void walkInside(size_t axis, const Number *a, const Number *b) {
+    if (axis == inner)
+      return walkInside(axis + 1, a, b);
+    if (axis >= counts.size())
+      return sum.add(a, sides[0].step[inner], b, sides[1].step[inner], size_t(counts[inner]));
+    for (int64_t k = 0; k < counts[axis]; ++k, a += sides[0].step[axis], b += sides[1].step[axis])
+      walkInside(axis + 1, a, b);
+  }
 
   void advance(size_t axis, int64_t by) {
     for (Side &side : sides)
@@ -192,10 +225,10 @@ private:
       int64_t position = begin * side.step[inner];
       for (auto [at, stride] : llvm::zip_equal(side.at, side.memory->strides))
         position += at * stride;
-      for (int64_t k = begin; k < end; ++k)
-        if (!side.memory->isDefined[size_t(position + (k - begin) * side.step[inner])])
+      for (int64_t k = begin; k < end && !side.memory->isWhole(); ++k)
+        if (!side.memory->isDefined(position + (k - begin) * side.step[inner]))
           return false;
-      start = &side.memory->tensor.numbers[size_t(position)];
+      start = side.memory->numbers.data() + position;
     }
     sum.add(starts[0], sides[0].step[inner], starts[1], sides[1].step[inner], size_t(end - begin));
     return true;

@@ -22,6 +22,12 @@ public:
          const EvaluateOptions &options, std::vector<std::pair<std::string, uint8_t>> &ways)
       : program(program), point(point), algebra(algebra), options(options), ways(ways) {
     values.reserve(program.instructions.size());
+    given.resize(program.instructions.size());
+    views.resize(program.instructions.size());
+    endings.resize(program.instructions.size());
+    for (auto [value, user] : enumerate(program.lastUses))
+      if (user < endings.size())
+        endings[user].push_back(unsigned(value));
   }
 
   /// False, with a message, where an instruction is not known or too long.
@@ -39,14 +45,18 @@ public:
         return false;
       for (int64_t &integer : out.integers)
         integer = wrap(integer, out.dtype);
-      for (unsigned value : instruction.in)
-        if (program.lastUses[value] == place)
-          values[value] = PointTensor();
+      for (unsigned value : endings[place]) {
+        values[value] = PointTensor();
+        views[value] = {};
+      }
     }
     return true;
   }
 
-  std::vector<PointTensor> values;
+  const PointTensor &valueOf(unsigned value) const {
+    return given[value] ? *given[value] : values[value];
+  }
+
   std::vector<bool> fromData; // by value
   std::string message;
   uint64_t steps = 0;
@@ -56,7 +66,7 @@ private:
     StringRef op = instruction.op, fn = instruction.fn;
     SmallVector<const PointTensor *> in;
     for (unsigned value : instruction.in)
-      in.push_back(&values[value]);
+      in.push_back(&valueOf(value));
     int64_t n = instruction.n;
     if (op == "input")
       return input(instruction.name, out);
@@ -69,7 +79,8 @@ private:
     if (op == "reduce")
       return reduce(fn, n, instruction.correction, *in[0], out);
     if (op == "bmm")
-      return product(instruction, *in[0], *in[1], out);
+      return product(instruction, elementsOf(instruction.in[0]), elementsOf(instruction.in[1]),
+                     out);
     if (op == "scan")
       return scan(fn, n, *in[0], out);
     if (op == "sort")
@@ -86,8 +97,10 @@ private:
     for (const PointTensor &tensor : point.inputs) {
       if (tensor.name != name)
         continue;
-      out.numbers = tensor.numbers;
-      out.integers = tensor.integers;
+      if (isFloat)
+        given[values.size() - 1] = &tensor;
+      else
+        out.integers = tensor.integers;
       return true;
     }
     message = ("there is no parameter '" + name + "'").str();
@@ -125,26 +138,42 @@ private:
       total += one->count();
     }
     ArrayRef<int32_t> places = *instruction.places;
-    auto fillOut = [&](auto &list, auto member, const auto &fill) {
+    auto fillOut = [&](auto &list, auto member, const auto &fill, auto element) {
       list.reserve(places.size());
       for (int32_t place : places) {
         int64_t at = place - 1;
         if (at < 0) {
-          list.push_back(fill);
+          list.push_back(element(fill));
           continue;
         }
         size_t k = in.size() - 1;
         while (starts[k] > at)
           --k;
-        list.push_back((in[k]->*member)[size_t(at - starts[k])]);
+        list.push_back(element((in[k]->*member)[size_t(at - starts[k])]));
       }
     };
-    if (isFloat)
-      fillOut(out.numbers, &PointTensor::numbers, numberOf(instruction.fill));
-    else
+    auto itself = [](const auto &element) { return element; };
+    if (isFloat && program.isView[values.size() - 1]) {
+      fills.push_back(numberOf(instruction.fill));
+      fillOut(views[values.size() - 1], &PointTensor::numbers, fills.back(),
+              [](const Number &element) { return &element; });
+    } else if (isFloat) {
+      fillOut(out.numbers, &PointTensor::numbers, numberOf(instruction.fill), itself);
+    } else {
       fillOut(out.integers, &PointTensor::integers,
-              std::isfinite(instruction.fill) ? int64_t(instruction.fill) : 0);
+              std::isfinite(instruction.fill) ? int64_t(instruction.fill) : 0, itself);
+    }
     return true;
+  }
+
+  /// A tensor's numbers, or those that a view names.
+  struct Elements {
+    const Number *numbers;
+    const Number *const *view;
+    const Number &operator[](size_t at) const { return view ? *view[at] : numbers[at]; }
+  };
+  Elements elementsOf(unsigned value) const {
+    return {valueOf(value).numbers.data(), program.isView[value] ? views[value].data() : nullptr};
   }
 
   /// Whether what an instruction takes comes from data, and not from constants alone.
@@ -275,8 +304,7 @@ private:
     }
   }
 
-  bool product(const Instruction &instruction, const PointTensor &a, const PointTensor &b,
-               PointTensor &out) {
+  bool product(const Instruction &instruction, Elements a, Elements b, PointTensor &out) {
     size_t batch = instruction.batch, m = instruction.m, depth = instruction.k;
     auto n = size_t(instruction.n);
     steps += batch * m * depth * n / ProductSum::productsOfStep;
@@ -287,15 +315,14 @@ private:
       for (size_t i = 0; i < m; ++i)
         for (size_t j = 0; j < n; ++j) {
           ProductSum sum(algebra);
-          sum.add(a.numbers.data() + (g * m + i) * depth, 1, b.numbers.data() + g * depth * n + j,
-                  ptrdiff_t(n), depth);
+          for (size_t k = 0; k < depth; ++k)
+            sum.add(a[(g * m + i) * depth + k], b[(g * depth + k) * n + j]);
           if (std::optional<Number> total = sum.total()) {
             out.numbers.push_back(*total);
             continue;
           }
           for (size_t k = 0; k < depth; ++k)
-            terms[k] =
-                algebra.mul(a.numbers[(g * m + i) * depth + k], b.numbers[(g * depth + k) * n + j]);
+            terms[k] = algebra.mul(a[(g * m + i) * depth + k], b[(g * depth + k) * n + j]);
           out.numbers.push_back(
               reduceNumbers(algebra, tgl::ReduceKind::Sum, terms, /*isUnbiased=*/false));
         }
@@ -379,6 +406,11 @@ private:
   }
 
   const ReferenceProgram &program;
+  std::vector<PointTensor> values;
+  std::vector<const PointTensor *> given;         // by value: an input's tensor
+  std::vector<std::vector<const Number *>> views; // by value: elements of a view
+  std::deque<Number> fills;                       // that views name
+  std::vector<std::vector<unsigned>> endings;     // by instruction: values that end with it
   const Point &point;
   Algebra &algebra;
   const EvaluateOptions &options;
@@ -481,6 +513,13 @@ void ReferenceSubject::Traced::read(const json::Value &answer) {
   }
 }
 
+Evaluation ReferenceSubject::outline(const Point &point, Algebra & /*algebra*/,
+                                     EvaluateOptions options) {
+  Evaluation result;
+  programFor(point, options, result);
+  return result;
+}
+
 Evaluation ReferenceSubject::run(const Point &point, Algebra &algebra,
                                  const EvaluateOptions &options) {
   Evaluation result;
@@ -497,7 +536,7 @@ Evaluation ReferenceSubject::run(const Point &point, Algebra &algebra,
   }
   result.steps = runner.steps;
   for (unsigned place : program->outputs) {
-    result.outputs.push_back(runner.values[place]);
+    result.outputs.push_back(runner.valueOf(place));
     result.outputs.back().name = "output " + std::to_string(result.outputs.size() - 1);
   }
   return result;

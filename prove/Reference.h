@@ -49,6 +49,7 @@ public:
       : process(process), path(std::move(path)), kernel(kernel), constants(std::move(constants)) {}
 
   Evaluation run(const Point &point, Algebra &algebra, const EvaluateOptions &options) override;
+  Evaluation outline(const Point &point, Algebra &algebra, EvaluateOptions options) override;
   void settle(Coverage::Kind kind) override;
   std::vector<std::string> oneSided() const override;
   /// A network of some hundred layers is traced in about a second.

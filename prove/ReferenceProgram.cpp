@@ -122,6 +122,27 @@ private:
 };
 } // namespace
 
+void ReferenceProgram::findUses() {
+  constexpr unsigned never = std::numeric_limits<unsigned>::max();
+  lastUses.assign(instructions.size(), never);
+  isView.clear();
+  for (const Instruction &one : instructions)
+    isView.push_back(one.op == "gather" && one.isFloat);
+  for (auto [place, one] : enumerate(instructions))
+    for (unsigned value : one.in) {
+      lastUses[value] = unsigned(place);
+      isView[value] = isView[value] && one.op == "bmm";
+    }
+  for (unsigned at : outputs) {
+    lastUses[at] = never;
+    isView[at] = false;
+  }
+  for (auto [place, one] : enumerate(instructions))
+    for (unsigned value : one.in)
+      if (isView[place])
+        lastUses[value] = std::max(lastUses[value], lastUses[place]);
+}
+
 std::unique_ptr<ReferenceProgram> ReferenceProgram::read(const json::Object &answer,
                                                          std::string &message) {
   auto program = std::make_unique<ReferenceProgram>();
@@ -137,18 +158,13 @@ std::unique_ptr<ReferenceProgram> ReferenceProgram::read(const json::Object &ans
   for (const json::Value &value : *instructions)
     if (!value.getAsObject() || !reader.instruction(*value.getAsObject()))
       return nullptr;
-  constexpr unsigned never = std::numeric_limits<unsigned>::max();
-  program->lastUses.assign(program->instructions.size(), never);
-  for (auto [place, one] : enumerate(program->instructions))
-    for (unsigned value : one.in)
-      program->lastUses[value] = unsigned(place);
   for (const json::Value &place : *outputs) {
     auto at = size_t(place.getAsInteger().value_or(-1));
     if (at >= program->instructions.size())
       return nullptr;
     program->outputs.push_back(unsigned(at));
-    program->lastUses[at] = never;
   }
+  program->findUses();
   program->findDecided();
   message.clear();
   return program;

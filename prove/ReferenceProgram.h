@@ -47,6 +47,9 @@ struct ReferenceProgram {
   std::vector<unsigned> outputs;
   /// By value: the instruction that takes it last, which is none for outputs.
   std::vector<unsigned> lastUses;
+  /// By value: whether it is a gather that products alone take, so that it need not be copied. Its
+  /// operands are kept as long as it is.
+  std::vector<bool> isView;
   /// By value: whether it is a condition that bounds leave one way alone.
   std::vector<bool> isDecided;
 
@@ -55,6 +58,7 @@ struct ReferenceProgram {
                                                 std::string &message);
 
 private:
+  void findUses();
   void findDecided();
 };
 

@@ -216,7 +216,7 @@ bool tegula::prove::buildScan(StepBuilder &builder, Operation *op, Steps &steps)
   step.place = placeOf(op->getLoc());
   for (Attribute position : scan.getPositions())
     step.positions.push_back(builder.index(position, scan.getIndices()));
-  builder.block(scan.getBody().front(), *step.body);
+  builder.points(scan.getBody().front(), *step.body, step.axes, /*isKept=*/true);
   for (Value value : scan.getYield().getValues())
     step.yields.push_back(builder.slotOf(value));
   Value first = scan.getYield().getValues()[0];

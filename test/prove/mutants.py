@@ -11,6 +11,7 @@ commuted, tiled by the scheduler), of which none may be called different.
 import argparse
 import collections
 import concurrent.futures
+import difflib
 import json
 import pathlib
 import random
@@ -224,6 +225,12 @@ def mutant(judge, task):
     return name, program, code, word, difference, path
 
 
+def edited(program, path):
+    """The lines of a program that an edit changed, before and after."""
+    lines = difflib.unified_diff(program.read_text().splitlines(), path.read_text().splitlines(), lineterm="", n=0)
+    return "".join(f"    {line}\n" for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("build", type=pathlib.Path)
@@ -231,7 +238,7 @@ def main():
     options.add_argument("--count", type=int, default=100, help="mutants, or variants, that the checker takes")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--kind", choices=["mutants", "variants", "both"], default="both")
-    options.add_argument("--list", action="store_true", help="print every mutant that is called equal, and why others are undecided")
+    options.add_argument("--list", action="store_true", help="print every mutant that is called equal with the lines that were edited, and why others are undecided")
     options.add_argument("--jobs", type=int, default=2)
     given = options.parse_args()
     programs = given.programs or sorted((ROOT / "dsl/kernels").rglob("*.tgl")) + sorted((ROOT / "bench/programs").glob("*.tgl"))
@@ -259,7 +266,7 @@ def main():
                     failures += wrong
                     if wrong or given.list and code != DIFFERENT:
                         print(f"{'FALSE ' if wrong else ''}{name} of {program.name}: {word} {difference}")
-                        print("".join(f"    {line}\n" for line in path.read_text().splitlines()) if wrong else "", end="")
+                        print("".join(f"    {line}\n" for line in path.read_text().splitlines()) if wrong else edited(program, path), end="")
                         sys.stdout.flush()
             print(f"{kind}: {sum(counts.values())}: " + ", ".join(f"{n} {w}" for w, n in sorted(counts.items())))
     return 1 if failures else 0

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
+import torch
+
 from ..program import runner
 from ..program.binding import Binding, bind
 from ..program.library import command_path
 from ..rule.reference import Case, make_case, switch_off_dropout
-from ..rule.variants import Variant
+from ..rule.variants import Variant, build
 from . import trace
 from .module import kernel_sizes_of, reference_text, sizes_of
 
@@ -81,7 +83,7 @@ class _Question:
     """A program and a variant's module, for `tegula prove`."""
 
     def __init__(self, program: runner.Program, variant: Variant, folder: Path):
-        case: Case = make_case(variant.source, 0)
+        case: Case = shaped_case(variant.source)
         case.instead = switch_off_dropout(case)
         self.binding: Binding = bind(program.parameters, case)
         self.sizes = sizes_of(self.binding, program.parameters)
@@ -103,6 +105,15 @@ class _Question:
         if sizes:
             options.append("-d=" + ",".join(f"{name}={value}" for name, value in sizes.items()))
         return ask(program, self.path, options, deadline_s)
+
+
+def shaped_case(source: str) -> Case:
+    """As make_case, but for the values of large parameters. Raises TaskError."""
+    torch.manual_seed(0)
+    with trace.Undrawn() as undrawn:
+        built = build(source)
+    state = {**built.model.state_dict(), **dict(built.model.named_buffers())}
+    return make_case(source, 0) if undrawn.is_read else Case(built, built.inputs, state)
 
 
 def _listed(text: str) -> str:

@@ -35,6 +35,7 @@ def _made():
     return model, list(get_inputs())
 
 _model, _inputs = _made()
+_given = {given}
 _depthwise = {{part: 1 if part.transposed else part.out_channels // part.in_channels for part in _model.modules()
               if isinstance(part, _torch.nn.modules.conv._ConvNd) and part.groups == part.in_channels > 1}}
 _attributes = [(part, name, value) for part in _model.modules() for name, value in vars(part).items()
@@ -75,7 +76,7 @@ class NoReference(Exception):
 
 def reference_text(source: str, case: Case, binding: Binding, parameters: list[Parameter]) -> str:
     """`binding`: of the program's parameters to the case, which was made of `source`. Raises NoReference."""
-    names, inputs, state, kept = [], [], [], set()
+    names, inputs, state, given, kept = [], [], [], [], set()
     places = {name: place for place, name in enumerate(case.input_names())}
     for parameter in parameters:
         name = parameter.name
@@ -90,9 +91,10 @@ def reference_text(source: str, case: Case, binding: Binding, parameters: list[P
             continue
         value = name if parameter.role != "scalar" else f"_torch.tensor({name}).reshape({list(case.state[origin].shape)})"
         state.append(f"{origin!r}: {value}")
+        given.append(origin)
         kept.add(origin.rpartition(".")[0] if origin.rpartition(".")[2].startswith("running_") else None)
     kept.discard(None)
-    tail = CALL.format(names=", ".join(names), state=", ".join(state), kept=sorted(kept),
+    tail = CALL.format(names=", ".join(names), state=", ".join(state), given=given, kept=sorted(kept),
                        inputs="(" + "".join(f"{one}, " for one in inputs) + ")")
     return source.rstrip() + "\n" + inspect.cleandoc(tail) + "\n"
 

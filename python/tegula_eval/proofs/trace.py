@@ -647,7 +647,50 @@ class Tracer(TorchDispatchMode):
         self.bind(out, self.recorder.gather([self.of(a)], index, out, float(value)))
 
 
+class Undrawn(TorchFunctionMode):
+    """Leaves large parameters as they are allocated where a constructor draws them, which takes seconds for a large network.
+    `holds` says whether that makes no difference: nothing has read such a parameter, and all of them are given."""
+
+    LEAST = 1 << 16  # elements
+    DRAWS = ("uniform_", "normal_")  # ends of names, also of those of torch.nn.init
+    # What does not depend on values.
+    SHAPES = {getattr(torch.Tensor, name).__get__ for name in
+              ("shape", "dtype", "device", "layout", "requires_grad", "is_leaf", "is_cuda", "is_meta", "is_sparse", "ndim")} | {
+              getattr(torch.Tensor, name) for name in
+              ("size", "dim", "numel", "stride", "is_floating_point", "is_complex", "is_contiguous", "__len__")}
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.is_read = {}, False
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        first = args[0] if args else (kwargs or {}).get("tensor")
+        if getattr(function, "__name__", "").endswith(self.DRAWS) and isinstance(first, torch.nn.Parameter) and first.numel() >= self.LEAST:
+            self.left[id(first)] = first
+            return first
+        if self.left and function not in self.SHAPES:
+            given = tensors_in([*args, *(kwargs or {}).values()])
+            self.is_read |= any(id(one) in self.left or id(getattr(one, "_base", None)) in self.left for one in given)
+        return function(*args, **(kwargs or {}))
+
+    def holds(self, model, names):
+        """`names`: of the parameters that are given."""
+        kept = {name: one for name, one in model.named_parameters()}
+        return not self.is_read and set(self.left) <= {id(one) for name, one in kept.items() if name in names}
+
+
 spaces = {}
+
+
+def run_module(text, path):
+    """What a text defines that ends with a module as a function. Its parameters are drawn where they count."""
+    for undrawn in (Undrawn(), contextlib.nullcontext()):
+        space = {"__name__": "reference", "__file__": path}
+        with undrawn:
+            exec(compile(text, path, "exec"), space)
+        if isinstance(undrawn, Undrawn) and "_model" in space and undrawn.holds(space["_model"], space.get("_given", ())):
+            break
+    return space
 
 
 def load(path, kernel):
@@ -655,7 +698,7 @@ def load(path, kernel):
         space = {"__name__": "reference", "__file__": path}
         text = open(path).read()
         if "class Model" in text:
-            exec(compile(text, path, "exec"), space)
+            space = run_module(text, path)
         else:
             import typing
             space.update({name: getattr(typing, name) for name in ("List", "Tuple", "Optional", "Dict")}, torch=Torch(), math=math)

@@ -9,6 +9,7 @@ from conftest import RIGHT, SCALE, TREE, module
 
 from tegula_eval.judge.evaluate import evaluate
 from tegula_eval.program import library
+from tegula_eval.proofs import trace
 from tegula_eval.proofs.certify import certify, small_variants
 from tegula_eval.workers import pool
 
@@ -189,6 +190,35 @@ def test_equal_at_a_modules_own_sizes():
     assert proof["verdict"] == "equal" and proof["fixed"], proof["reason"]
     assert all(one["N"] == 24 for one in proof["sizes"])
     assert certified(NORM, NORMED.replace("1e-5", "2e-5"))["verdict"] == "not equal"
+
+
+LARGE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(256, 256), torch.nn.Linear(256, 256)
+        torch.nn.init.kaiming_uniform_(self.second.weight)
+        {more}
+
+_model = Model()
+_given = {given}
+"""
+
+
+@pytest.mark.parametrize("given, more, counts", [
+    (["first.weight", "second.weight"], "", False), (["first.weight"], "", True), ([], "", True),
+    (["first.weight", "second.weight"], "self.scale = float(self.first.weight.abs().max())", True),
+    (["first.weight", "second.weight"], "self.register_buffer('copy', self.first.weight.data.clone())", True)])
+def test_large_parameters_are_drawn_where_they_count(given, more, counts):
+    text = LARGE.format(given=given, more=more)
+    with trace.Undrawn() as undrawn:
+        space = {}
+        exec(text, space)
+    assert len(undrawn.left) == 2 and undrawn.holds(space["_model"], given) != counts
+    weights = [layer.weight for layer in (lambda model: (model.first, model.second))(trace.run_module(text, "large.py")["_model"])]
+    assert not counts or all(float(weight.abs().max()) < 1 and float(weight.std()) > 0.01 for weight in weights)
 
 
 def test_random_modules_are_undecided():
