@@ -204,15 +204,14 @@ def InlineReducedProductsPass : Pass<"tgl-inline-reduced-products", "::tegula::t
   let description = [{
     `z[i, j] = sum_d h[i, d] * w[j, d]; l[i] = logsumexp_j z[i, j]` writes and reads all of z, the logits of a language
     model, for one number of each row. The product becomes the logsumexp's own, where strategy `product-reduction` can take
-    it. So does one that several reductions read, such as `best[i] = max_j s[i, j]` and `place[i] = argmax_j s[i, j]`, with what is
+    it. So does one of which other reductions read, such as `best[i] = max_j s[i, j]` and `place[i] = argmax_j s[i, j]`, with what is
     computed of it at each point (`s[i, j] = n[j] - 2*sum_d ...`): each reduction has a copy, which `tile-merge-loops` makes one again. What
     reads single places of z, such as `z[i, y[i]]`, the loss's target, computes these sums again: at most one for
     sixteen columns. z is gone.
 
     *Why here*: before tgl-expand-reductions makes a maximum and a sum of the logsumexp.
     *Rounding*: none but that of sums in other orders.
-    *Stops*: at sizes that are not known; at temporaries of other types than f32; at one reduction that is no logsumexp, whose
-    product tgl-fuse inlines.
+    *Stops*: at sizes that are not known; at temporaries of other types than f32.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">,
                  Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"", "as PipelineOptions has it">];
