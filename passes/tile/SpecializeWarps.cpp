@@ -110,7 +110,7 @@ static std::optional<Pipes> planPipes(tile::KernelOp kernel, const CopyNest &nes
   auto stagesIn = [&](int64_t bytes) {
     return std::min(mostStages, bytes / pipes.streamed.stageBytes());
   };
-  int64_t streamedAlone = free / nest.stageBytes();
+  int64_t streamedAlone = std::max(minStages, std::min(mostStages, free / nest.stageBytes()));
   if (!pipes.resident.copies.empty() && !pipes.streamed.copies.empty()) {
     int64_t steps = llvm::divideCeil(*extent, int64_t(innermost.getStep()));
     pipes.resident.stages = steps;

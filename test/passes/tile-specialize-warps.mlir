@@ -1,7 +1,13 @@
 // RUN: tegula-opt %s --pass-pipeline='builtin.module(tgl.kernel(tile-assign-layouts,tile-choose-copies,tile-specialize-warps,tile-pipeline,tile-allocate-shared))' --split-input-file | FileCheck %s
 // RUN: tegula-opt %s --pass-pipeline='builtin.module(tgl.kernel(tile-assign-layouts,tile-choose-copies,tile-specialize-warps{target=sm_90a:shared-bytes=147455}))' --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=SMALL
+// Three stages of both do not fit: there are no roles. Where rows stay, three of columns do.
+// SMALL-LABEL: tgl.kernel @roles
 // SMALL-NOT: tile.roles
+// SMALL-LABEL: tgl.kernel @lines
+// SMALL-LABEL: tgl.kernel @stays
+// SMALL: tile.ring<3, 256x64xbf16, k_major>
+// SMALL: tile.roles
 
 // A warp fills stages by TMA, two warpgroups multiply them: a step waits for its stage, and gives back that of the step before.
 // The number of a step among all of the block's tells the stage.
