@@ -301,7 +301,7 @@ static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedA
                                         : moreThanCaches);
 }
 
-/// Whether both reduce the columns of one product, over the same axes.
+/// Whether both reduce the columns of a product that they have in common, over the same axes.
 static bool reduceOneProduct(ParallelOp first, ParallelOp second, const SharedAxes &shared) {
   Matched<ProductReductionPlan> one = planProductReduction(first),
                                 other = planProductReduction(second);
@@ -310,7 +310,11 @@ static bool reduceOneProduct(ParallelOp first, ParallelOp second, const SharedAx
   SmallVector<std::pair<Value, Value>> axes;
   for (const AxisPair &pair : shared.pairs)
     axes.push_back({pair.first, pair.second});
-  return isOneProduct(one->op, one->reductions.front(), other->op, other->reductions.front(), axes);
+  return llvm::any_of(one->reductions, [&](const ReducedProduct &its) {
+    return llvm::any_of(other->reductions, [&](const ReducedProduct &others) {
+      return isOneProduct(one->op, its, other->op, others, axes);
+    });
+  });
 }
 
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,

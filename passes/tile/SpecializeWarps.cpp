@@ -24,7 +24,8 @@ namespace tegula {
 static tile::SpanOp spanOf(Value span) { return span.getDefiningOp<tile::SpanOp>(); }
 
 /// Whether TMA can copy it: lines along the sum, which lie a multiple of 16 bytes apart, and all
-/// but lines and places along them is the same in the loops.
+/// but lines and places along them is the same in the loops. Coordinates have 32 bits: no memory
+/// holds more lines than that which do not overlap.
 static bool isBox(tile::CopyOp copy, tile::ForOp outermost) {
   tile::SharedType type = copy.getTarget().getType();
   Block &point = *copy.getPoint();
@@ -44,7 +45,7 @@ static bool isBox(tile::CopyOp copy, tile::ForOp outermost) {
         return false;
   const int64_t unit = 128 / type.getElementType().getIntOrFloatBitWidth();
   std::optional<int64_t> apart = stepAlong(offset, point.getArgument(0));
-  return apart && *apart > 0 && *apart % unit == 0;
+  return apart && *apart >= type.getLineLength() && *apart % unit == 0;
 }
 
 /// Whether an op is the same for all threads and needs no tile: it stays before the roles.

@@ -128,7 +128,7 @@ def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::tegula::tgl::KernelOp
     *Why here*: copies are asynchronous or not by now; `tile-pipeline` takes what is left.
     *Rounding*: none.
     *Stops*: at copies that TMA cannot do (lines across the sum, places that data or loops decide, strides that are
-    no multiples of 16 bytes), at kernels with other copies or barriers, with fewer than 32 steps a block, or where three stages do not fit.
+    no multiples of 16 bytes, lines that overlap), at kernels with other copies or barriers, with fewer than 32 steps a block, or where three stages do not fit.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"sm_90a\"", "as TargetInfo::parse reads it">];
   let dependentDialects = ["::tegula::tile::TileDialect"];

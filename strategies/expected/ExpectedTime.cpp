@@ -181,11 +181,11 @@ static ExpectedTime partsOf(const LaunchWork &work, const Card &card) {
     time.lanes = work.tileInstructions / lanesPerClock / perSecond * microseconds;
   } else if (strategy == productReductionStrategy().name()) {
     bool isSplit = work.unit == LaunchUnit::TensorSingle;
-    bool byWarpgroups = work.tileInstructions > 0;
+    bool byWarpgroups = work.columnInstructions > 0;
     time.tensor = products / (isSplit        ? tensorShareOfSplitPrecision
                               : byWarpgroups ? tensorShareOfWarpgroups
                                              : tensorShareOfReductions);
-    time.lanes = work.tileInstructions / lanesPerClockInTiles / perSecond * microseconds;
+    time.lanes = work.columnInstructions / lanesPerClockInTiles / perSecond * microseconds;
     time.atomics = atomicsTime(work);
   } else if (strategy == skinnyProductStrategy().name()) {
     time.memory /= shareOfCopyInSkinny;

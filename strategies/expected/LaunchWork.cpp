@@ -32,6 +32,7 @@ ArrayRef<std::pair<StringRef, double LaunchWork::*>> LaunchWork::counts() {
       {"instructions", &LaunchWork::instructions},
       {"doubles", &LaunchWork::doubles},
       {"tileInstructions", &LaunchWork::tileInstructions},
+      {"columnInstructions", &LaunchWork::columnInstructions},
       {"products", &LaunchWork::products},
       {"operations", &LaunchWork::operations},
       {"atomics", &LaunchWork::atomics},

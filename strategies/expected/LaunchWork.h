@@ -42,6 +42,8 @@ struct LaunchWork {
   double instructions = 0, doubles = 0;
   /// Instructions for what tile loops of few rows read, in tiles of 16 rows.
   double tileInstructions = 0;
+  /// Of reductions over a product's columns by warpgroups.
+  double columnInstructions = 0;
   /// Multiplications and additions of sums of products, each pair as one.
   double products = 0;
   /// Operations on floats as the program has them, functions as one, and steps of reductions.

@@ -59,17 +59,17 @@ static double shareOfTiles(const TileLoopMatch &match) {
   return all ? double(computed) / double(all) : 1;
 }
 
-/// What a reduction of a product's columns by warpgroups takes for an element, fitted to times of
-/// sums of 64 to 256 terms (docs/design/tile-dialect.md).
+/// Instructions of a reduction of a product's columns by warpgroups for an element, fitted to times
+/// of sums of 64 to 256 terms (docs/design/tile-dialect.md, "Products of warpgroups").
 static double instructionsInTiles(ReduceKind kind) {
   switch (kind) {
   case ReduceKind::ArgMax:
   case ReduceKind::ArgMin:
-    return 4; // beside the extreme that is compared
+    return 7;
   case ReduceKind::LogSumExp:
-    return 27;
+    return 25;
   default:
-    return 5;
+    return 3;
   }
 }
 
@@ -89,11 +89,14 @@ void tegula::addStrategy(const StatementMatch &match, LaunchWork &work) {
   } else if (const auto *reduction = dyn_cast<ProductReductionMatch>(&match)) {
     const ProductReductionPlan &plan = reduction->plan;
     work.computed = double(plan.distinctProducts()) / double(plan.reductions.size());
-    if (reduction->shape.isForWarpgroups())
-      for (const ReducedProduct &one : plan.reductions)
-        work.tileInstructions +=
-            instructionsInTiles(ReduceOp(one.reduce).getKind()) * work.points *
-            double(knownPoints(cast<AxesOp>(ReduceOp(one.reduce).getOperation())).value_or(0));
+    for (const ReducedProduct &one : plan.reductions) {
+      // Of its columns the last piece may have fewer.
+      std::optional<int64_t> terms =
+          knownPoints(cast<AxesOp>(ReduceOp(one.product).getOperation()));
+      if (reduction->shape.isForWarpgroups() && terms && *terms > 0)
+        work.columnInstructions += instructionsInTiles(ReduceOp(one.reduce).getKind()) *
+                                   work.products / double(plan.reductions.size()) / double(*terms);
+    }
   } else if (const auto *recurrence = dyn_cast<RecurrenceMatch>(&match)) {
     work.blocks = double(recurrence->plan.rows * recurrence->shape.cluster);
     work.team = double(recurrence->shape.threads);

@@ -159,6 +159,46 @@ tgl.kernel @apart(%x: !tgl.tensor<[4096, 514], bf16> {tgl.name = "x", tgl.role =
 
 // -----
 
+// Lines that overlap may be more than a coordinate counts.
+// CHECK-LABEL: tgl.kernel @overlap
+// CHECK-NOT: tile.roles
+tgl.kernel @overlap(%x: !tgl.tensor<[33280], bf16> {tgl.name = "x", tgl.role = "in"},
+               %c: !tgl.tensor<[8192, 512], bf16> {tgl.name = "c", tgl.role = "in"},
+               %a: !tgl.tensor<[4096], f32> {tgl.name = "a", tgl.role = "out"}) {
+  tgl.launch "a" strategy "product-reduction" {
+    tile.kernel "a" (%t = 0 to 32) {
+      %m = tile.span 128*%t to 4096 : !tile.span<128>
+      %start = tile.init : !tile.state<max, 128xf32>
+      %all = tile.for %j = 0 to 8192 step 256 iter (%before = %start : !tile.state<max, 128xf32>) {
+        %n = tile.span %j to 8192 : !tile.span<256>
+        %zero = tile.zero : !tile.tile<128x256xf32>
+        %p = tile.for %k = 0 to 512 step 64 iter (%sum = %zero : !tile.tile<128x256xf32>) {
+          %d = tile.span %k to 512 : !tile.span<64>
+          %l = tile.operand (%i in %m, %q in %d) -> !tile.tile<128x64xbf16> {
+            %e = tgl.read %x[8*%i + %q] : !tgl.tensor<[33280], bf16>
+            tile.yield %e : f32
+          }
+          %r = tile.operand (%i in %n, %q in %d) -> !tile.tile<256x64xbf16> {
+            %e = tgl.read %c[%i, %q] : !tgl.tensor<[8192, 512], bf16>
+            tile.yield %e : f32
+          }
+          %next = tile.dot %l, %r, %sum : !tile.tile<128x64xbf16>, !tile.tile<256x64xbf16>, !tile.tile<128x256xf32>
+          tile.yield %next : !tile.tile<128x256xf32>
+        }
+        %after = tile.reduce %p over %n into %before : !tile.tile<128x256xf32>, !tile.span<256>, !tile.state<max, 128xf32>
+        tile.yield %after : !tile.state<max, 128xf32>
+      }
+      %largest = tile.finish %all : !tile.state<max, 128xf32> -> !tile.tile<128xf32>
+      tile.store (%i in %m) (%v = %largest : !tile.tile<128xf32>) {
+        tgl.write %v, %a[%i] : f32, !tgl.tensor<[4096], f32>
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
 // Three column tiles of eight steps are too few for what maps take.
 // CHECK-LABEL: tgl.kernel @few
 // CHECK-NOT: tile.roles

@@ -212,11 +212,11 @@ unsigned ProductReductionPlan::distinctProducts() const {
 }
 
 bool ProductReductionPlan::fitsBoxes() const {
-  constexpr int64_t unit = 8; // elements in 16 bytes
-  auto isBox = [&](ReadOp read, Value line) {
+  constexpr int64_t unit = 8, line = 64; // elements in 16 bytes, and in a line of shared memory
+  auto isBox = [&](ReadOp read, Value lines) {
     std::optional<int64_t> apart =
-        stepAlong(elementOffset(read.getTensorType(), read.getSubscriptExprs()), line);
-    return apart && *apart > 0 && *apart % unit == 0;
+        stepAlong(elementOffset(read.getTensorType(), read.getSubscriptExprs()), lines);
+    return apart && *apart >= line && *apart % unit == 0;
   };
   const ReducedProduct &first = reductions.front();
   return fitsWarpgroups() && distinctProducts() == 1 &&

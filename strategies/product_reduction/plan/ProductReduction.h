@@ -43,8 +43,8 @@ struct ProductReductionPlan {
   /// Whether warpgroups can multiply: factors of 16 bits whose neighbours along the sum are
   /// neighbours in memory.
   bool fitsWarpgroups() const;
-  /// Whether there is one product, whose factors TMA can copy: lines a known multiple of 16 bytes
-  /// apart.
+  /// Whether there is one product, whose factors TMA can copy: lines that do not overlap, a
+  /// known multiple of 16 bytes apart.
   bool fitsBoxes() const;
 };
 
