@@ -1,4 +1,4 @@
-//===- TmaDescriptor.cpp - Tensor maps, and copies of boxes by TMA ------------===//
+//===- TmaDescriptor.cpp - Descriptors, and copies of boxes by TMA ------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -24,10 +24,10 @@ void TmaDescriptor::write(Value *address, ArrayRef<Dim> dims, unsigned elementBy
   needPtx(*b.GetInsertBlock()->getModule(), minPtxVersion);
   constexpr unsigned noInterleaving = 0, swizzleOf128 = 3, zeros = 0;
   for (unsigned n = 0; n < bytes / 8; ++n)
-    b.CreateAlignedStore(b.getInt64(0), b.CreateInBoundsGEP(b.getInt8Ty(), map, b.getInt64(8 * n)),
-                         Align(8));
+    b.CreateAlignedStore(
+        b.getInt64(0), b.CreateInBoundsGEP(b.getInt8Ty(), descriptor, b.getInt64(8 * n)), Align(8));
   auto replace = [&](Intrinsic::ID field, ArrayRef<Value *> values) {
-    SmallVector<Value *> arguments{map};
+    SmallVector<Value *> arguments{descriptor};
     arguments.append(values.begin(), values.end());
     b.CreateIntrinsic(b.getVoidTy(), field, arguments);
   };
@@ -57,12 +57,12 @@ void TmaDescriptor::acquire() {
   InlineAsm *fence =
       InlineAsm::get(type, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l,~{memory}",
                      /*hasSideEffects=*/true);
-  b.CreateCall(fence, b.CreateAddrSpaceCast(map, b.getPtrTy()));
+  b.CreateCall(fence, b.CreateAddrSpaceCast(descriptor, b.getPtrTy()));
 }
 
 void TmaDescriptor::copyBox(Value *to, ArrayRef<Value *> at, Value *barrier) {
   SmallVector<Value *> arguments{b.CreatePtrToInt(to, b.getInt32Ty()),
-                                 b.CreateAddrSpaceCast(map, b.getPtrTy())};
+                                 b.CreateAddrSpaceCast(descriptor, b.getPtrTy())};
   append_range(arguments, at);
   arguments.push_back(b.CreatePtrToInt(barrier, b.getInt32Ty()));
   std::string text = "cp.async.bulk.tensor." + std::to_string(at.size()) +

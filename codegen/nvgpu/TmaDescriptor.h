@@ -1,4 +1,4 @@
-//===- TmaDescriptor.h - descriptors, and copies of boxes by TMA ----*- C++ -*-===//
+//===- TmaDescriptor.h - Descriptors, and copies of boxes by TMA ----*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,7 +9,7 @@
 // sm_90 and later copy a box of a tensor of two to five dims to shared memory by one instruction of
 // one thread, in the swizzle of 128 bytes that wgmma reads (SharedLayout.h). A TMA descriptor of
 // 128 bytes in global memory says where the tensor is; device code writes it field by field, so
-// that whoever launches knows nothing of maps. What lies outside of the tensor is 0 (PTX ISA,
+// that whoever launches knows nothing of it. What lies outside of the tensor is 0 (PTX ISA,
 // "Tensors", "tensormap.replace", "cp.async.bulk.tensor").
 //
 //===----------------------------------------------------------------------===//
@@ -21,15 +21,16 @@
 
 namespace tegula {
 
-/// Writes and uses one TMA descriptor. All by one thread; other threads may use a map that they
-/// have acquired after it was published.
+/// Writes and uses one TMA descriptor. All by one thread; other threads may use a descriptor that
+/// they have acquired after it was published.
 class TmaDescriptor {
 public:
   using Value = llvm::Value;
   static constexpr unsigned bytes = 128, maxDims = 5;
 
-  /// `map`: where its bytes are, at a multiple of 64, in memory of address space 1.
-  TmaDescriptor(llvm::IRBuilder<> &builder, Value *map) : b(builder), map(map) {}
+  /// `descriptor`: where its bytes are, at a multiple of 64, in memory of address space 1.
+  TmaDescriptor(llvm::IRBuilder<> &builder, Value *descriptor)
+      : b(builder), descriptor(descriptor) {}
 
   struct Dim {
     Value *extent; ///< elements (i32)
@@ -41,7 +42,7 @@ public:
   void write(Value *address, llvm::ArrayRef<Dim> dims, unsigned elementBytes);
   /// What the thread has written of maps is for all that acquire them.
   static void publish(llvm::IRBuilder<> &builder);
-  /// The thread's copies see the map as it was published.
+  /// The thread's copies see the descriptor as it was published.
   void acquire();
   /// Starts the copy of the box at `at` (i32, the first dim first) to shared memory; `barrier`
   /// counts its bytes.
@@ -49,7 +50,7 @@ public:
 
 private:
   llvm::IRBuilder<> &b;
-  Value *map;
+  Value *descriptor;
 };
 
 } // namespace tegula

@@ -86,8 +86,8 @@ void TileRoles::describe(tile::TmaDescriptorOp op) {
       b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}), b.getInt64Ty());
   Value *start = b.CreateAdd(b.CreateMul(block, e.i64(workspaceOfBlock(e.kernel))),
                              e.i64(number * TmaDescriptor::bytes));
-  Value *map = b.CreateInBoundsGEP(b.getInt8Ty(), e.workspace, start);
-  e.parts[op] = {map};
+  Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), e.workspace, start);
+  e.parts[op] = {place};
   e.emitIf(b.CreateICmpEQ(e.lane, e.i32(0)), [&] {
     tgl::ReadOp read = op.getRead();
     const DeviceEmitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
@@ -104,7 +104,7 @@ void TileRoles::describe(tile::TmaDescriptorOp op) {
       return b.CreateTrunc(e.spans[op.getSpans()[dim]].end, b.getInt32Ty());
     };
     ArrayRef<int64_t> box = op.getType().getShape();
-    TmaDescriptor its(b, map);
+    TmaDescriptor its(b, place);
     its.write(address,
               {{extentOf(1), nullptr, unsigned(box[1])},
                {extentOf(0), e.i64(apart * elementBytes), unsigned(box[0])}},
@@ -126,7 +126,7 @@ void TileRoles::fill(tile::FillOp op) {
 
 void TileRoles::copyBox(tile::CopyBoxOp op) {
   auto first = [&](mlir::Value span) { return b.CreateTrunc(e.spans[span].base, b.getInt32Ty()); };
-  TmaDescriptor(b, e.parts[op.getMap()].front())
+  TmaDescriptor(b, e.parts[op.getDescriptor()].front())
       .copyBox(e.parts[op.getTarget()].front(), {first(op.getAlong()), first(op.getLines())},
                filled);
 }

@@ -318,22 +318,28 @@ LogicalResult RingType::verify(EmitError emitError, int64_t stages, SharedType) 
   return success();
 }
 
-Type TmaDescriptorType::parse(AsmParser &parser) {
+/// `<8x16x32xf32>`.
+template <typename Shaped> static Type parseShaped(AsmParser &parser) {
   llvm::SmallVector<int64_t> shape;
   Type element;
   llvm::SMLoc location = parser.getCurrentLocation();
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
       parser.parseType(element) || parser.parseGreater())
     return {};
-  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape,
-                    element);
+  return Shaped::getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape,
+                            element);
 }
 
-void TmaDescriptorType::print(AsmPrinter &printer) const {
+static void printShaped(AsmPrinter &printer, llvm::ArrayRef<int64_t> shape, Type element) {
   printer << '<';
-  for (int64_t extent : getShape())
+  for (int64_t extent : shape)
     printer << extent << 'x';
-  printer << getElementType() << '>';
+  printer << element << '>';
+}
+
+Type TmaDescriptorType::parse(AsmParser &parser) { return parseShaped<TmaDescriptorType>(parser); }
+void TmaDescriptorType::print(AsmPrinter &printer) const {
+  printShaped(printer, getShape(), getElementType());
 }
 
 LogicalResult TmaDescriptorType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape,
@@ -355,22 +361,9 @@ LogicalResult PipeType::verify(EmitError emitError, int64_t stages) {
 
 int64_t RingType::getBytes() const { return getStages() * getStage().getBytes(); }
 
-Type ScratchType::parse(AsmParser &parser) {
-  llvm::SmallVector<int64_t> shape;
-  Type element;
-  llvm::SMLoc location = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      parser.parseType(element) || parser.parseGreater())
-    return {};
-  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape,
-                    element);
-}
-
+Type ScratchType::parse(AsmParser &parser) { return parseShaped<ScratchType>(parser); }
 void ScratchType::print(AsmPrinter &printer) const {
-  printer << '<';
-  for (int64_t extent : getShape())
-    printer << extent << 'x';
-  printer << getElementType() << '>';
+  printShaped(printer, getShape(), getElementType());
 }
 
 LogicalResult ScratchType::verify(EmitError emitError, llvm::ArrayRef<int64_t> shape,

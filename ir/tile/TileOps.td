@@ -501,7 +501,7 @@ def Tile_RolesOp : Tile_Op<"roles", [NoTerminator]> {
 
     ```mlir
     tile.roles producer registers 40 {
-      %map = tile.tma_descriptor ...
+      %x = tile.tma_descriptor ...
       tile.for %k = 0 to K step 64 { tile.fill %pipe at %k floordiv 64 { ... } }
     } consumers 256 registers 232 {
       %c = tile.for %k = 0 to K step 64 iter (...) { tile.wait %pipe at %k floordiv 64 ... }
@@ -527,13 +527,13 @@ def Tile_TmaDescriptorOp : Tile_Op<"tma_descriptor", [SingleBlock, NamedArgument
   let description = [{
     The region is a read alone. The first index numbers lines, which lie a multiple of 16 bytes apart; the last one runs along a
     line, where neighbours are neighbours in memory. Spans begin at 0: those points exist that are before their ends, others
-    are 0. The producer's thread writes the map to memory of the block's own, 128 bytes, when it comes to the op
+    are 0. The producer's thread writes it to memory of the block's own, 128 bytes, when it comes to the op
     (PTX ISA, "tensormap.replace").
 
     ```mlir
-    %map = tile.tma_descriptor (%i in %m, %k in %d) -> !tile.tma_descriptor<128x64xbf16> {
-      %x = tgl.read %t[%i, %k] : !tgl.tensor<[M, D], bf16>
-      tile.yield %x : f32
+    %x = tile.tma_descriptor (%i in %m, %k in %d) -> !tile.tma_descriptor<128x64xbf16> {
+      %e = tgl.read %t[%i, %k] : !tgl.tensor<[M, D], bf16>
+      tile.yield %e : f32
     }
     ```
   }];
@@ -571,11 +571,11 @@ def Tile_CopyBoxOp : Tile_Op<"copy_box", [HasParent<"FillOp">]> {
   let summary = "starts a copy of a box of a tensor to shared memory";
   let description = [{
     The box begins where the spans do, of lines and along them.
-    `tile.copy_box %map at %m, %d to %a : !tile.tma_descriptor<128x64xbf16>, !tile.span<128>, !tile.span<64>, !tile.shared<128x64xbf16, k_major>`.
+    `tile.copy_box %x at %m, %d to %a : !tile.tma_descriptor<128x64xbf16>, !tile.span<128>, !tile.span<64>, !tile.shared<128x64xbf16, k_major>`.
   }];
-  let arguments = (ins TmaDescriptorType:$map, SpanType:$lines, SpanType:$along, SharedType:$target);
+  let arguments = (ins TmaDescriptorType:$descriptor, SpanType:$lines, SpanType:$along, SharedType:$target);
   let assemblyFormat = [{
-    $map `at` $lines `,` $along `to` $target attr-dict `:` qualified(type($map)) `,` qualified(type($lines)) `,`
+    $descriptor `at` $lines `,` $along `to` $target attr-dict `:` qualified(type($descriptor)) `,` qualified(type($lines)) `,`
     qualified(type($along)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;

@@ -291,7 +291,7 @@ LogicalResult TmaDescriptorOp::verify() {
       read && read == &getPoint()->front() && read->getNextNode() == getPoint()->getTerminator();
   if (!isAlone || read.getFill() || read.getGuard() ||
       read.getTensorType().getElementType() != getType().getElementType())
-    return emitOpError("expected a region that is a read of the map's elements");
+    return emitOpError("expected a region that is a read of the descriptor's elements");
   ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
   int64_t unit = 16 * 8 / int64_t(getType().getElementType().getIntOrFloatBitWidth());
   std::optional<int64_t> apart = stepAlong(offset, getPoint()->getArgument(0));

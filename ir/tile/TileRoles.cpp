@@ -139,7 +139,7 @@ void FillOp::print(OpAsmPrinter &printer) {
 int64_t FillOp::getBytes() {
   int64_t bytes = 0;
   for (CopyBoxOp copy : getBody().getOps<CopyBoxOp>())
-    bytes += copy.getMap().getType().getBoxBytes();
+    bytes += copy.getDescriptor().getType().getBoxBytes();
   return bytes;
 }
 
@@ -192,13 +192,13 @@ LogicalResult ReleaseOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult CopyBoxOp::verify() {
-  TmaDescriptorType map = getMap().getType();
+  TmaDescriptorType box = getDescriptor().getType();
   SharedType target = getTarget().getType();
-  if (map.getShape() != target.getShape() || map.getElementType() != target.getElementType() ||
+  if (box.getShape() != target.getShape() || box.getElementType() != target.getElementType() ||
       !target.getKMajor())
     return emitOpError() << "expected a tile of the box's lines, k_major, found " << target;
-  if (getLines().getType().getSize() != map.getShape()[0] ||
-      getAlong().getType().getSize() != map.getShape()[1])
+  if (getLines().getType().getSize() != box.getShape()[0] ||
+      getAlong().getType().getSize() != box.getShape()[1])
     return emitOpError() << "expected spans of the box's shape, found " << getLines().getType()
                          << " and " << getAlong().getType();
   return success();

@@ -296,7 +296,7 @@ func.func @map(%x: !tgl.tensor<[64, 100], bf16>) {
 
 func.func @map(%x: !tgl.tensor<[64, 128], bf16>) {
   %m = tile.span 0 to 64 : !tile.span<64>
-  // expected-error @+1 {{expected a region that is a read of the map's elements}}
+  // expected-error @+1 {{expected a region that is a read of the descriptor's elements}}
   %map = tile.tma_descriptor (%i in %m, %k in %m) -> !tile.tma_descriptor<64x64xbf16> {
     %e = tgl.read %x[%i, %k] : !tgl.tensor<[64, 128], bf16>
     %f = arith.negf %e : f32
